@@ -1,0 +1,53 @@
+"""What a user types. Nothing here imports torch before it is needed, so that help is quick."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+import lengthlab
+from lengthlab.cli.catalogue import experiments, models, tasks
+from lengthlab.cli.demo import demo
+from lengthlab.cli.evaluate import evaluate
+from lengthlab.cli.report import report
+from lengthlab.cli.train import train
+from lengthlab.errors import LabError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(lengthlab.__version__, prog_name="lengthlab")
+def cli() -> None:
+    """Train sequence models on short sequences, and find out how far beyond that length they still work.
+
+    Start with: lengthlab demo
+    """
+
+
+for command in (demo, train, evaluate, report, tasks, models, experiments):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; whatever the user can mend ends in one line and exit code 2."""
+    try:
+        sys.exit(cli(standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except LabError as error:
+        _say(str(error))
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        _say("stopped; what was trained so far is kept, and the same command goes on from there")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        _say(f"{error.filename or 'input or output'}: {error.strerror or error}; nothing was left half-written")
+        sys.exit(2)
+
+
+def _say(text: str) -> None:
+    print(f"lengthlab: {' '.join(text.split())}", file=sys.stderr)

@@ -1,0 +1,53 @@
+"""`lengthlab demo`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lengthlab.cli import options
+from lengthlab.report.curves import Curve
+
+
+@click.command()
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Weights and data are drawn from it.")
+@options.store
+@options.device
+@options.as_json
+def demo(seed: int, store: str, device: str, as_json: bool) -> None:
+    """See the effect: one small hybrid, trained end to end and with delayed attention, on this machine, in minutes.
+
+    Both are trained on sequences of 1 to 10 key-value pairs, side by side, with as many steps, and then measured on up to 60
+    pairs. Stop it when you like: the same command goes on where it was.
+    """
+    from lengthlab.cli.work import show, work
+    from lengthlab.experiments.demo import demo as runs_of_demo
+
+    curves = work(runs_of_demo([seed]), store, device, workers=2, experiment="demo")
+    show(curves, as_json)
+    if as_json:
+        return
+    click.echo(summary(curves))
+    _write_report(curves, Path(store) / f"demo-seed-{seed}")
+
+
+def summary(curves: list[Curve]) -> str:
+    """The finding, in two sentences."""
+    said = []
+    for curve in curves:
+        rows = [curve.row(length, "both") for length in (10, 30, 60)]
+        cells = [f"{row.accuracy:.1%} at n={row.length}" for row in rows if row]
+        said.append(f"{curve.first.training}: {', '.join(cells)}")
+    return f"\nTrained on n = 1…10, both questions right. {'; '.join(said)}."
+
+
+def _write_report(curves: list[Curve], folder: Path) -> None:
+    from lengthlab.cli.report import write_report
+    from lengthlab.errors import LabError
+
+    try:
+        for path in write_report(curves, folder):
+            click.echo(f"wrote {path}")
+    except LabError as error:
+        click.echo(f"no figure: {error}", err=True)

@@ -1,0 +1,30 @@
+"""`lengthlab evaluate`"""
+
+from __future__ import annotations
+
+import click
+
+from lengthlab.cli import options
+
+
+@click.command()
+@click.argument("run")
+@click.option("--lengths", required=True, type=options.Lengths(), help="Like 25,50,100,1000.")
+@click.option("--samples", default=1000, show_default=True, type=click.IntRange(min=1), help="Samples at each length.")
+@options.store
+@options.device
+@options.as_json
+def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, device: str, as_json: bool) -> None:
+    """Measure a finished run at other lengths. RUN is a run folder, or the start of an id in the store."""
+    from pathlib import Path
+
+    from lengthlab.cli.work import show
+    from lengthlab.report.curves import read_curves
+    from lengthlab.store import Folder, Store
+    from lengthlab.training import measure
+
+    path = Path(run)
+    folder = Folder(path) if (path / "run.json").exists() else Store(store).find(run)
+    measure(folder, lengths, device, samples)
+    curves, _ = read_curves([folder])
+    show(curves, as_json)

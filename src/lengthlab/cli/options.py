@@ -1,0 +1,29 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import click
+
+store = click.option(
+    "--store", default="runs", show_default=True, type=click.Path(), metavar="FOLDER", help="Where runs are kept."
+)
+device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
+workers = click.option(
+    "--workers", type=click.IntRange(min=1), help="Runs at a time; one for each core if not given, one on a GPU."
+)
+
+
+class Lengths(click.ParamType[tuple[int, ...]]):
+    """`25,50,100`"""
+
+    name = "lengths"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        try:
+            lengths = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            lengths = ()
+        if not lengths or min(lengths) < 1:
+            self.fail(f"'{value}': write lengths as whole numbers from 1, like 25,50,100", param, ctx)
+        return lengths

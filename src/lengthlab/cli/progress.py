@@ -1,0 +1,123 @@
+"""Long work, watched: a row for each run, read from the logs in the store; plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from lengthlab.store import Store
+
+if TYPE_CHECKING:
+    from lengthlab.run import Run
+
+REFRESH_SECONDS = 0.5
+PLAIN_SECONDS = 15.0
+COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "time left")
+
+
+class Progress:
+    """`with Progress(runs, store) as progress: train_all(..., watch=progress.look)`. Speaks on standard error."""
+
+    def __init__(self, runs: Sequence[Run], store: str) -> None:
+        self.runs, self.store = list(runs), Store(store)
+        self.console = Console(stderr=True, highlight=False)
+        self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
+        self._looked = 0.0
+        self._said: dict[str, tuple[str, float]] = {}
+
+    def __enter__(self) -> Progress:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._show()
+        if self.live:
+            self.live.stop()
+
+    def look(self) -> None:
+        if monotonic() - self._looked > REFRESH_SECONDS:
+            self._looked = monotonic()
+            self._show()
+
+    def _show(self) -> None:
+        rows = [self._row(run) for run in self.runs]
+        if self.live:
+            table = Table(*COLUMNS, box=None, pad_edge=False, header_style="dim")
+            for row in rows:
+                table.add_row(*row)
+            self.live.update(table, refresh=True)
+            return
+        for run, row in zip(self.runs, rows, strict=True):
+            self._say(run, row)
+
+    def _say(self, run: Run, row: Sequence[str]) -> None:
+        """A plain line when the phase has changed, the run has ended, or nothing was said for a while."""
+        before, when = self._said.get(run.id, ("", 0.0))
+        waited = monotonic() - when > PLAIN_SECONDS
+        if row[1] != before or (waited and row[1] not in ("finished", "failed", "waiting")):
+            self._said[run.id] = (row[1], monotonic())
+            said = "  ".join(f"{name} {cell}" for name, cell in zip(COLUMNS[2:], row[2:], strict=True) if cell)
+            self.console.print(f"{row[0]}: {row[1]}  {said}", soft_wrap=True, markup=False)
+
+    def _row(self, run: Run) -> tuple[str, ...]:
+        folder = self.store.folder(run.id)
+        log = folder.read_log()
+        last = log[-1] if log else {}
+        inside, beyond = _accuracies(run, log)
+        step = int(last.get("step", 0))
+        loss = f"{last['loss']:.4f}" if last else ""
+        return (run.label, _state(run, folder, last), f"{step:,} of {run.steps:,}", loss, inside, beyond, _left(run, log))
+
+
+def _state(run: Run, folder: Any, last: dict[str, Any]) -> str:
+    if folder.finished:
+        return "finished"
+    if (folder.path / "failure.json").exists():
+        return "failed"
+    if not last:
+        return "waiting"
+    if last["step"] == run.steps:
+        return "measuring"
+    phase = run.schedule.phases[run.phase_at(last["step"])]
+    off = f", {', '.join(phase.off)} off" if phase.off else ""
+    return f"{run.phase_at(last['step']) + 1} of {len(run.schedule.phases)}{off}"
+
+
+def _accuracies(run: Run, log: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """The latest accuracy at the training length, and beyond it."""
+    probed = [line["accuracy"] for line in log if "accuracy" in line]
+    if not probed:
+        return "", ""
+    cells = [f"{value:.2f} at n={length}" for length, value in sorted(probed[-1].items(), key=lambda item: int(item[0]))]
+    return (cells[0], cells[-1] if len(cells) > 1 else "")
+
+
+def _left(run: Run, log: Sequence[dict[str, Any]]) -> str:
+    """From the pace of the last lines; a later phase with more parts on goes slower than it says."""
+    if not log or log[-1]["step"] == run.steps:
+        return ""
+    pace = [line["samples_per_second"] for line in log[-5:] if line["samples_per_second"] > 0]
+    if not pace:
+        return ""
+    seconds = (run.steps - log[-1]["step"]) * run.batch * len(pace) / sum(pace)
+    return duration(seconds)
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(75), duration(4000)
+    ('1 min 15 s', '1 h 6 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,45 @@
+"""`lengthlab report`"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from lengthlab.cli import options
+from lengthlab.errors import LabError
+from lengthlab.report.curves import Curve
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder to write to; RUNS/report if not given.")
+@options.as_json
+def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
+    """Table and figure of finished runs: in the terminal, and as Markdown, CSV, PNG and SVG. RUNS are run folders or stores."""
+    from lengthlab.cli.work import show
+    from lengthlab.report.curves import read_curves
+    from lengthlab.store import named_folders
+
+    curves, problems = read_curves(named_folders(runs))
+    for problem in problems:
+        click.echo(f"lengthlab: left out: {problem}", err=True)
+    if not curves:
+        raise LabError(f"no finished run in {', '.join(runs)}")
+    show(curves, as_json)
+    if not as_json:
+        for path in write_report(curves, out or Path(runs[0]) / "report"):
+            click.echo(f"wrote {path}")
+
+
+def write_report(curves: Sequence[Curve], folder: Path) -> list[Path]:
+    """The files of a report."""
+    from lengthlab.report.figure import save_figure
+    from lengthlab.report.table import as_csv, markdown
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {folder / "table.md": markdown(curves), folder / "table.csv": as_csv(curves)}
+    for path, text in tables.items():
+        path.write_text(text, encoding="utf-8")
+    return [*tables, *save_figure(curves, folder)]

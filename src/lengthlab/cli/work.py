@@ -1,0 +1,60 @@
+"""What `demo` and `train` have in common: train runs under watch, then show what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lengthlab.cli.progress import Progress
+from lengthlab.errors import LabError, RunFailed
+from lengthlab.report.curves import Curve, read_curves
+from lengthlab.store import Store
+
+if TYPE_CHECKING:
+    from lengthlab.run import Run
+
+
+def work(runs: Sequence[Run], store: str, device: str, workers: int | None, experiment: str = "") -> list[Curve]:
+    """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
+    from lengthlab.training import train_all
+
+    with Progress(runs, store) as progress:
+        outcomes = train_all(runs, store, device, workers, progress.look)
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if failed and len(runs) == 1:
+        raise RunFailed(failed[0].error)
+    for outcome in failed:
+        click.echo(f"lengthlab: {outcome.run.label} failed: {outcome.error}", err=True)
+    folders = [Store(store).folder(outcome.run.id) for outcome in outcomes if not outcome.error]
+    curves, problems = read_curves(folders, experiment)
+    if problems:
+        raise LabError("; ".join(problems))
+    if failed and not curves:
+        raise LabError(f"all {len(runs)} runs failed")
+    if failed:
+        click.get_current_context().call_on_close(lambda: _exit(1))
+    return curves
+
+
+def _exit(code: int) -> None:
+    raise SystemExit(code)
+
+
+def show(curves: Sequence[Curve], as_json: bool) -> None:
+    """The rows as JSON, or the table."""
+    if as_json:
+        click.echo(json.dumps([row.to_json() for curve in curves for row in curve.rows], indent=1))
+        return
+    from rich.console import Console
+
+    from lengthlab.report.table import lengths_of, provenance, terminal_table
+
+    wide = 52 + 8 * len(lengths_of(curves))
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=max(wide, 80))
+    console.print(terminal_table(curves))
+    for line in provenance(curves):
+        console.print(line, style="dim", markup=False)

@@ -1,0 +1,76 @@
+"""Where the numbers are crunched: which device, and how it is set up while a run has it."""
+
+from __future__ import annotations
+
+import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from lengthlab.errors import LabError
+
+
+def device_named(name: str) -> torch.device:
+    """The device of that name, after a try that it is really there.
+
+    >>> device_named("cpu")
+    device(type='cpu')
+    """
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise LabError(f"device '{name}' is not available here ({reason}); cpu always is") from None
+    return device
+
+
+@contextmanager
+def settled(device: torch.device) -> Iterator[None]:
+    """The settings under which runs are repeatable and small models are fast; put back afterwards.
+
+    One thread: the order of sums does not depend on the machine, and a run beside another does not slow both down a
+    hundredfold. On ARM, oneDNN's recurrence is a slow reference: without it a demo step takes 78 ms instead of 142.
+    """
+    if device.type != "cpu":
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with _onednn(platform.machine().lower() not in ("aarch64", "arm64")):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _onednn(enabled: bool) -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # setting the flags warns about Intel GPUs, whatever is set
+        flags = torch.backends.mkldnn.flags(enabled=enabled)
+        flags.__enter__()
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            flags.__exit__(None, None, None)
+
+
+def hardware(device: torch.device) -> str:
+    """The device in words, for provenance."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} {_processor()}".strip()
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            named = [line.split(":", 1)[1].strip() for line in lines if line.startswith(("model name", "Model"))]
+    except OSError:
+        named = []
+    return named[0] if named else platform.processor()

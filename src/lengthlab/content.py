@@ -1,0 +1,96 @@
+"""Tasks, models and schedules to JSON and back. All of them are frozen dataclasses, so one rule serves all.
+
+A dataclass becomes `{"kind": ..., field: ...}`. The kind is the class's name in kebab case for what is built in, and
+`FILE.py:CLASS` for a user's own class, whose file then goes along as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from lengthlab import source
+from lengthlab.errors import LabError, nearest
+from lengthlab.models import Attention, LogN, Lstm, Mlp, Model, NoPositions, PlainScores, Rope
+from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual
+from lengthlab.schedule import Epochs, Phase, Schedule
+from lengthlab.tasks import ModuloRecall
+
+Json = dict[str, Any]
+Files = dict[str, str]
+
+
+def kebab(name: str) -> str:
+    """
+    >>> kebab("ModuloRecall")
+    'modulo-recall'
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+BUILT_IN: dict[str, type] = {
+    kebab(kind.__name__): kind
+    for kind in (
+        *(ModuloRecall, Schedule, Phase, Epochs),
+        *(Model, Chain, Repeat, Parallel, Residual, Named),
+        *(Lstm, Mlp, Attention, Rope, NoPositions, PlainScores, LogN),
+    )
+}
+
+
+def to_json(value: Any, files: Files) -> Any:
+    """Plain data for `value`; the text of every user's file it needs is put into `files`.
+
+    >>> to_json(Lstm(), {})
+    {'kind': 'lstm', 'layers': 1}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        of_fields = {field.name: to_json(getattr(value, field.name), files) for field in fields(value) if field.init}
+        return {"kind": _kind(type(value), files), **of_fields}
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item, files) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(item, files) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise LabError(f"{value!r} cannot be part of a run: use frozen dataclasses, numbers, strings, tuples and dicts of them")
+
+
+def from_json(data: Any, files: Files) -> Any:
+    """The value that `to_json` made this of.
+
+    >>> from_json({'kind': 'lstm', 'layers': 1}, {})
+    Lstm(layers=1)
+    """
+    if isinstance(data, list):
+        return tuple(from_json(item, files) for item in data)
+    if not isinstance(data, dict):
+        return data
+    items = {key: from_json(item, files) for key, item in data.items() if key != "kind"}
+    if "kind" not in data:
+        return items
+    try:
+        return _class(data["kind"], files)(**items)
+    except TypeError as error:
+        raise LabError(f"a '{data['kind']}' cannot be made of {sorted(items)}: {error}") from None
+
+
+def _kind(kind: type, files: Files) -> str:
+    name = kebab(kind.__name__)
+    if BUILT_IN.get(name) is kind:
+        return name
+    file, text = source.source_of(kind)
+    if files.setdefault(file, text) != text:
+        raise LabError(f"two different files of one run are named {file}; give one of them another name")
+    return f"{file}:{kind.__name__}"
+
+
+def _class(kind: str, files: Files) -> Any:
+    if kind in BUILT_IN:
+        return BUILT_IN[kind]
+    file, _, name = kind.rpartition(":")
+    if file not in files:
+        raise LabError(f"unknown kind '{kind}'; {nearest(kind, BUILT_IN)}")
+    return source.member(source.load_text(file, files[file]), name)

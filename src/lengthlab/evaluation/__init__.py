@@ -1,0 +1,1 @@
+"""How far it works: accuracy by length."""

@@ -1,0 +1,98 @@
+"""Accuracy at a length: the same fixed samples for every model, counted question by question.
+
+Shapes: B samples, T tokens, Q questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import nn
+
+from lengthlab.evaluation.interval import wilson
+from lengthlab.models.model import speak
+from lengthlab.seeds import seed_for
+from lengthlab.tasks import Batch, Task
+
+SAMPLES = 1000
+DRAWN = 50
+"""Samples are drawn so many at a time, each draw with a seed of its own: the set does not depend on the memory at hand."""
+TOKENS = 2**16
+"""Tokens in one forward pass at the most, so that memory does not grow with the number of samples."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many of `total` samples of a length had `question` right; `both` means every question of the sample."""
+
+    length: int
+    question: str
+    correct: int
+    total: int
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson(self.correct, self.total)
+
+    def to_json(self) -> dict[str, int | str]:
+        return asdict(self)
+
+
+def accuracy(network: nn.Module, task: Task, lengths: Iterable[int], samples: int = SAMPLES, seed: int = 0) -> list[Count]:
+    """Counts for each length, each question and both.
+
+    >>> from lengthlab import models, tasks
+    >>> task = tasks.ModuloRecall(modulus=2, keys=8)
+    >>> counts = accuracy(models.lstm(width=8).build(task.vocabulary), task, [4], samples=10)
+    >>> [(count.length, count.question, count.total) for count in counts]
+    [(4, 'modulo', 10), (4, 'recall', 10), (4, 'both', 10)]
+    """
+    counts: list[Count] = []
+    training = network.training
+    network.eval()
+    try:
+        for length in lengths:
+            counts += _at(network, task, length, samples, seed)
+    finally:
+        network.train(training)
+    return counts
+
+
+@torch.no_grad()
+def _at(network: nn.Module, task: Task, length: int, samples: int, seed: int) -> list[Count]:
+    device = next(network.parameters()).device
+    right = dict.fromkeys((*task.questions, "both"), 0)
+    for batch in evaluation_set(task, length, samples, seed):
+        for part in _slices(batch):
+            part = part.to(device)
+            at_BQ = torch.stack([part.answers[question].position_B for question in task.questions], dim=1)
+            say_BQ = torch.stack([part.answers[question].token_B for question in task.questions], dim=1)
+            right_BQ = speak(network, part.tokens_BT[:, :-1], at_BQ).argmax(dim=-1) == say_BQ
+            for question, number in zip(task.questions, right_BQ.sum(dim=0).tolist(), strict=True):
+                right[question] += number
+            right["both"] += int(right_BQ.all(dim=1).sum())
+    return [Count(length, question, number, samples) for question, number in right.items()]
+
+
+def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iterator[Batch]:
+    """The fixed samples of a length. Drawn on the CPU whatever the model runs on, so that all models meet the same."""
+    for start in range(0, samples, DRAWN):
+        generator = torch.Generator().manual_seed(seed_for("evaluation", seed, length, start))
+        yield task.sample(min(DRAWN, samples - start), (length, length), generator)
+
+
+def _slices(batch: Batch) -> Iterator[Batch]:
+    rows = max(1, TOKENS // batch.tokens_BT.shape[1])
+    for start in range(0, batch.tokens_BT.shape[0], rows):
+        chosen = slice(start, start + rows)
+        answers = {
+            question: type(answer)(answer.position_B[chosen], answer.token_B[chosen])
+            for question, answer in batch.answers.items()
+        }
+        yield Batch(batch.tokens_BT[chosen], answers)

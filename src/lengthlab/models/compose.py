@@ -1,0 +1,152 @@
+"""Putting parts together. A part is data with `build(width)`; what it builds maps x_BTD to x_BTD and never looks ahead.
+
+`chain`, `parallel`, `residual`, `repeat` and `named` are all there is: the paper's architectures are made of them (paper.py),
+and so is yours. The names given with `named` are the names under which a schedule switches parts off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from lengthlab.errors import require
+
+
+class Part(Protocol):
+    """Anything with this method, as a frozen dataclass, is a part."""
+
+    def build(self, width: int) -> nn.Module: ...
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+    part: Part
+
+    def __post_init__(self) -> None:
+        allowed = self.name.replace("-", "").replace("_", "").isalnum()
+        require(allowed, f"the name of a part is made of letters, digits, - and _, not '{self.name}'")
+
+    def build(self, width: int) -> nn.Module:
+        return self.part.build(width)
+
+
+@dataclass(frozen=True)
+class Chain:
+    parts: tuple[Part, ...]
+
+    def build(self, width: int) -> nn.Module:
+        return _sequential(name_parts(self.parts), width)
+
+
+@dataclass(frozen=True)
+class Repeat:
+    times: int
+    part: Part
+
+    def __post_init__(self) -> None:
+        require(self.times >= 1, f"model.blocks must be at least 1, not {self.times}")
+
+    def build(self, width: int) -> nn.Module:
+        return _sequential([(str(i), self.part) for i in range(self.times)], width)
+
+
+@dataclass(frozen=True)
+class Parallel:
+    parts: tuple[Part, ...]
+
+    def build(self, width: int) -> nn.Module:
+        return _Sum([(name, part.build(width)) for name, part in name_parts(self.parts)])
+
+
+@dataclass(frozen=True)
+class Residual:
+    part: Part
+
+    def build(self, width: int) -> nn.Module:
+        ((name, part),) = name_parts([self.part])
+        return _PostNorm(name, part.build(width), width)
+
+
+def chain(*parts: Part) -> Chain:
+    """One after the other: `chain(f, g)` is g(f(x))."""
+    return Chain(parts)
+
+
+def repeat(times: int, part: Part) -> Repeat:
+    """The same part so many times in a row, each with weights of its own."""
+    return Repeat(times, part)
+
+
+def parallel(*parts: Part) -> Parallel:
+    """Side by side, outputs added: `parallel(f, g)` is f(x) + g(x)."""
+    return Parallel(parts)
+
+
+def residual(part: Part) -> Residual:
+    """Post-LayerNorm, as in the paper: LN(x + f(x))."""
+    return Residual(part)
+
+
+def named(name: str, part: Part) -> Named:
+    """A part that a schedule, a learning rate or a diagnosis can speak of.
+
+    >>> from lengthlab.models.lstm import Lstm
+    >>> chain(Lstm(), named("reader", Lstm())).build(8)
+    Sequential(
+      (lstm): _Lstm(
+        (lstm): LSTM(8, 8, batch_first=True)
+      )
+      (reader): _Lstm(
+        (lstm): LSTM(8, 8, batch_first=True)
+      )
+    )
+    """
+    return Named(name, part)
+
+
+def name_parts(parts: Sequence[Part]) -> list[tuple[str, Part]]:
+    """Every part under its name, or its kind's where it has none; the second of a name gets `-2`."""
+    seen: dict[str, int] = {}
+    pairs = []
+    for part in parts:
+        name = part.name if isinstance(part, Named) else type(part).__name__.lower()
+        seen[name] = seen.get(name, 0) + 1
+        pairs.append((name if seen[name] == 1 else f"{name}-{seen[name]}", part))
+    return pairs
+
+
+def _sequential(pairs: Sequence[tuple[str, Part]], width: int) -> nn.Sequential:
+    modules = nn.Sequential()
+    for name, part in pairs:
+        modules.add_module(name, part.build(width))
+    return modules
+
+
+class _Sum(nn.Module):
+    def __init__(self, parts: Sequence[tuple[str, nn.Module]]) -> None:
+        super().__init__()
+        for name, part in parts:
+            self.add_module(name, part)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        first_BTD: Tensor
+        first_BTD, *others = (part(x_BTD) for part in self.children())
+        for other_BTD in others:
+            first_BTD = first_BTD + other_BTD
+        return first_BTD
+
+
+class _PostNorm(nn.Module):
+    def __init__(self, name: str, part: nn.Module, width: int) -> None:
+        super().__init__()
+        self.add_module(name, part)
+        self.norm = nn.LayerNorm(width)
+        self._part = name
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        out: Tensor = self.norm(x_BTD + self.get_submodule(self._part)(x_BTD))
+        return out

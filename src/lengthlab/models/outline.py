@@ -1,0 +1,88 @@
+"""A model as an outline: its composition, the parameters of every part, and what is off while attention is delayed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from lengthlab.models.attention import Attention
+from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, name_parts
+from lengthlab.models.mlp import Mlp
+from lengthlab.models.model import Model
+from lengthlab.models.positions import POSITIONS
+from lengthlab.models.scores import SCORES
+
+
+@dataclass(frozen=True)
+class Line:
+    """One part: how deep it lies, what it is, its name in the network, its parameters."""
+
+    depth: int
+    text: str
+    path: str
+    parameters: int
+    off: bool
+
+
+def outline(model: Model, vocabulary: int, off: Collection[str] = ()) -> list[Line]:
+    """The parts of a model from the embedding to the head; those at the paths `off`, and all in them, are marked.
+
+    >>> from lengthlab.models import lstm
+    >>> [(line.text, line.parameters) for line in outline(lstm(width=8), vocabulary=20)]
+    [('embedding', 160), ('lstm', 576), ('head', 180)]
+    """
+    with torch.device("meta"):
+        network = model.build(vocabulary)
+    body = list(_walk(model.body, network.body, "body", "", 0))
+    ends = [Line(0, name, name, _size(network.get_submodule(name)), False) for name in ("embedding", "head")]
+    lines = [ends[0], *body, ends[1]]
+    return [replace(line, off=any(f"{line.path}.".startswith(f"{path}.") for path in off)) for line in lines]
+
+
+def _walk(part: Part, module: nn.Module, path: str, name: str, depth: int) -> Iterator[Line]:
+    """The lines of a part; a chain that nobody named adds no line of its own."""
+    if isinstance(part, Named):
+        yield from _walk(part.part, module, path, part.name, depth)
+        return
+    inner = _inner(part)
+    text = ": ".join(filter(None, (name, _about(part))))
+    if text or not inner:
+        yield Line(depth, text or type(part).__name__.lower(), path, _size(module), False)
+        depth += 1
+    for child_name, child in inner:
+        step = _first(module) if isinstance(part, Repeat) else module.get_submodule(child_name)
+        yield from _walk(child, step, f"{path}.{child_name}", "", depth)
+
+
+def _inner(part: Part) -> list[tuple[str, Part]]:
+    if isinstance(part, (Chain, Parallel)):
+        return name_parts(part.parts)
+    if isinstance(part, Residual):
+        return name_parts([part.part])
+    return [("0", part.part)] if isinstance(part, Repeat) else []
+
+
+def _about(part: Part) -> str:
+    """What a line says of a part."""
+    if isinstance(part, Attention):
+        positions = next(name for name, kind in POSITIONS.items() if isinstance(part.positions, kind))
+        scores = next(name for name, kind in SCORES.items() if isinstance(part.scores, kind))
+        return f"softmax attention, {part.heads} heads, positions {positions}, scores {scores}"
+    if isinstance(part, Mlp):
+        return f"mlp, {part.factor} times as wide inside"
+    if isinstance(part, Repeat):
+        return f"{part.times} times" if part.times > 1 else "once"
+    if isinstance(part, Chain):
+        return ""
+    return {Parallel: "side by side, outputs added", Residual: "LN(x + ...)"}.get(type(part), type(part).__name__.lower())
+
+
+def _first(module: nn.Module) -> nn.Module:
+    return next(module.children())
+
+
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

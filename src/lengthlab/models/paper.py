@@ -1,0 +1,75 @@
+"""The seven architectures of the paper, as compositions (its Appendix A; f ∘ g reads g first).
+
+All are of one width, with single-layer LSTMs, post-LayerNorm blocks (MHA + MLP) and rotary positions. `attention` is the part
+that delayed training switches off: the whole of it, so that the recurrence speaks to the head directly. `attend`, inside each
+block, is the attention function alone. What the paper leaves open: 8 heads and an MLP of 4 times the width are ours.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict, Unpack
+
+from lengthlab.models.attention import Attention
+from lengthlab.models.compose import Named, chain, named, parallel, repeat, residual
+from lengthlab.models.lstm import Lstm
+from lengthlab.models.mlp import Mlp
+from lengthlab.models.model import Model
+from lengthlab.models.positions import Positions
+from lengthlab.models.scores import Scores
+
+
+class AttentionChoices(TypedDict, total=False):
+    """What every architecture with attention lets its user choose; `attention` has the defaults."""
+
+    blocks: int
+    heads: int
+    mlp: int
+    positions: Positions | str
+    scores: Scores | str
+
+
+def attention(
+    blocks: int = 4,
+    heads: int = 8,
+    mlp: int = 4,
+    positions: Positions | str = "rope",
+    scores: Scores | str = "none",
+) -> Named:
+    """The transformer part: `blocks` times self-attention and MLP, each LN(x + f(x))."""
+    attend = named("attend", Attention(heads, positions, scores))
+    return named("attention", repeat(blocks, chain(residual(attend), residual(Mlp(mlp)))))
+
+
+def transformer(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+    """Attn: recalls, and takes shortcuts where state must be tracked."""
+    return Model("transformer", width, chain(attention(**choices)))
+
+
+def lstm(width: int = 256) -> Model:
+    """LSTM: tracks state, and forgets what it was told long ago."""
+    return Model("lstm", width, chain(Lstm()))
+
+
+def attention_on_lstm(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+    """Attn ∘ LSTM: attention reads the LSTM's states."""
+    return Model("attention-on-lstm", width, chain(Lstm(), attention(**choices)))
+
+
+def lstm_on_attention(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+    """LSTM ∘ Attn: the LSTM reads what attention has gathered."""
+    return Model("lstm-on-attention", width, chain(attention(**choices), Lstm()))
+
+
+def parallel_branches(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+    """LSTM + Attn: both read the embedding, and their outputs are added."""
+    return Model("parallel", width, parallel(Lstm(), attention(**choices)))
+
+
+def hybrid_block(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+    """An LSTM in the residual stream, LN(x + LSTM(x)), then the attention layers of the paper's Figure 1."""
+    return Model("hybrid-block", width, chain(residual(Lstm()), attention(**choices)))
+
+
+def sandwich(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+    """LSTM ∘ Attn ∘ LSTM: attention between two LSTMs."""
+    return Model("sandwich", width, chain(Lstm(), attention(**choices), Lstm()))

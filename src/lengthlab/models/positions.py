@@ -1,0 +1,76 @@
+"""How attention knows where a token stands: a part of attention, chosen like any part.
+
+Shapes: B samples, H heads, T tokens, C channels of a head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.errors import require
+
+
+class Positions(Protocol):
+    """Data that builds a module `(q_BHTC, k_BHTC) -> (q_BHTC, k_BHTC)`."""
+
+    def build(self, channels: int) -> nn.Module: ...
+
+
+@dataclass(frozen=True)
+class NoPositions:
+    """Attention sees a set; order is left to the recurrence beside it."""
+
+    def build(self, channels: int) -> nn.Module:
+        return _Untouched()
+
+
+@dataclass(frozen=True)
+class Rope:
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864): pairs of channels turn by an angle that grows with the position.
+
+    Channel i is paired with channel i + C/2, and pair i turns by t * base^(-2i/C) at token t.
+    """
+
+    base: float = 10_000.0
+
+    def build(self, channels: int) -> nn.Module:
+        require(channels % 2 == 0, f"rope turns pairs of channels, so a head needs an even width, not {channels}")
+        return _Rotation(channels, self.base)
+
+
+class _Untouched(nn.Module):
+    def forward(self, q_BHTC: Tensor, k_BHTC: Tensor) -> tuple[Tensor, Tensor]:
+        return q_BHTC, k_BHTC
+
+
+class _Rotation(nn.Module):
+    def __init__(self, channels: int, base: float) -> None:
+        super().__init__()
+        self.channels, self.base = channels, base
+
+    def forward(self, q_BHTC: Tensor, k_BHTC: Tensor) -> tuple[Tensor, Tensor]:
+        cos_TC, sin_TC = rotation_table(q_BHTC.shape[2], self.channels, self.base, q_BHTC.device, q_BHTC.dtype)
+        return rotate(q_BHTC, cos_TC, sin_TC), rotate(k_BHTC, cos_TC, sin_TC)
+
+
+@lru_cache(maxsize=64)
+def rotation_table(tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every angle, repeated for both halves of the channels; angles are computed in fp64."""
+    frequency_F = base ** -(torch.arange(0, channels, 2, dtype=torch.float64) / channels)
+    angle_TF = torch.arange(tokens, dtype=torch.float64)[:, None] * frequency_F
+    angle_TC = torch.cat((angle_TF, angle_TF), dim=1)
+    return angle_TC.cos().to(device, dtype), angle_TC.sin().to(device, dtype)
+
+
+def rotate(x_BHTC: Tensor, cos_TC: Tensor, sin_TC: Tensor) -> Tensor:
+    """Turn each pair (x[i], x[i + C/2]) by its angle."""
+    low, high = x_BHTC.chunk(2, dim=-1)
+    return x_BHTC * cos_TC + torch.cat((-high, low), dim=-1) * sin_TC
+
+
+POSITIONS: dict[str, type[Rope] | type[NoPositions]] = {"rope": Rope, "none": NoPositions}

@@ -1,0 +1,148 @@
+"""A TOML file of runs. A name stands for a built-in task, model or schedule, or for something in one's own file."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from lengthlab import source
+from lengthlab.errors import LabError, nearest, require
+from lengthlab.models import MODELS
+from lengthlab.models.positions import POSITIONS
+from lengthlab.models.scores import SCORES
+from lengthlab.run import Run
+from lengthlab.schedule import SCHEDULES, Duration, Epochs, LearningRate
+from lengthlab.tasks import TASKS
+
+Named = Mapping[str, Callable[..., Any]]
+CHOICES: dict[str, Named] = {"task": TASKS, "model": MODELS, "schedule": SCHEDULES, "positions": POSITIONS, "scores": SCORES}
+KEYS = ("task", "model", "schedule", "lengths", "batch", "seed", "seeds", "evaluate")
+
+
+def read_plan(path: Path, overrides: Sequence[str] = ()) -> list[Run]:
+    """The runs of a file, `task.modulus=7` and the like applied to each."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LabError(f"{path} is not valid TOML: {error}") from None
+    unknown = [key for key in tables if key != "run"]
+    require(not unknown, f"{path}: unknown key '{''.join(unknown[:1])}'; runs are written as [[run]] tables")
+    listed = tables.get("run", [])
+    require(isinstance(listed, list) and len(listed) > 0, f"{path} has no [[run]] table")
+    runs: list[Run] = []
+    for number, table in enumerate(listed, start=1):
+        where = f"{path}, run {number}"
+        for override in overrides:
+            _override(table, override)
+        try:
+            runs += _runs(table, path.parent)
+        except LabError as error:
+            raise LabError(f"{where}: {error}") from None
+    return runs
+
+
+def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
+    for key in table:
+        require(key in KEYS, f"unknown key '{key}'; {nearest(key, KEYS)}")
+    for key in ("task", "model", "schedule"):
+        require(key in table, f"'{key}' is missing")
+    require(not ("seed" in table and "seeds" in table), "give 'seed' or 'seeds', not both")
+    parts = {key: make(key, table[key], folder) for key in ("task", "model", "schedule")}
+    hints = get_type_hints(Run)
+    numbers = {key: _read(table[key], hints[key], key, folder) for key in ("lengths", "batch", "evaluate") if key in table}
+    seeds = _read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
+    return [Run(**parts, **numbers, seed=seed) for seed in seeds]
+
+
+def make(key: str, value: Any, folder: Path) -> Any:
+    """The task, model, schedule or part of that name: `"lstm"` or `{name = "lstm", width = 64}`."""
+    table = {"name": value} if isinstance(value, str) else value
+    require(isinstance(table, dict) and "name" in table, f"{key} must be a name, or a table with a 'name', not {value!r}")
+    name, maker = table["name"], CHOICES[key].get(table["name"])
+    if maker is None and source.is_reference(str(name)):
+        maker = source.load_reference(name, folder)  # type: ignore[assignment]
+    if not callable(maker):
+        raise LabError(f"unknown {key} '{name}'; {nearest(str(name), CHOICES[key])}")
+    hints = parameters(maker)
+    arguments = {}
+    for given in table:
+        if given != "name":
+            require(given in hints, f"unknown key '{key}.{given}' for {name}; {nearest(given, hints or ['no key'])}")
+            arguments[given] = _read(table[given], hints[given], f"{key}.{given}", folder)
+    made = maker(**arguments)
+    if key in ("model", "task"):
+        method = "build" if key == "model" else "sample"
+        require(hasattr(made, method), f"{name} made a {type(made).__name__}, which is not a {key}: it has no '{method}'")
+    return made
+
+
+def parameters(maker: Callable[..., Any]) -> dict[str, Any]:
+    """Names and types of what a maker takes, those of `**choices: Unpack[...]` included.
+
+    >>> sorted(parameters(MODELS["sandwich"]))
+    ['blocks', 'heads', 'mlp', 'positions', 'scores', 'width']
+    """
+    hints = get_type_hints(vars(maker)["__init__"] if isinstance(maker, type) else maker)
+    taken: dict[str, Any] = {}
+    for name, parameter in inspect.signature(maker).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            (choices,) = get_args(hints[name])
+            taken |= get_type_hints(choices)
+        else:
+            taken[name] = hints.get(name, Any)
+    return taken
+
+
+def _read(value: Any, hint: Any, where: str, folder: Path) -> Any:
+    """A TOML value as what a parameter of that type wants."""
+    last = where.rpartition(".")[2]
+    if last in CHOICES:
+        return make(last, value, folder)
+    if hint == Duration:
+        return _duration(value, where)
+    if hint in (LearningRate, LearningRate | None) and isinstance(value, dict):
+        return {part: _read(rate, float, f"{where}.{part}", folder) for part, rate in value.items()}
+    if hint in (float, LearningRate, LearningRate | None):
+        require(isinstance(value, (int, float)) and not isinstance(value, bool), f"{where} must be a number, not {value!r}")
+        return float(value)
+    if hint is int:
+        require(isinstance(value, int) and not isinstance(value, bool), f"{where} must be a whole number, not {value!r}")
+    if get_origin(hint) is tuple:
+        require(isinstance(value, list), f"{where} must be a list, not {value!r}")
+        return tuple(_read(item, get_args(hint)[0], where, folder) for item in value)
+    return value
+
+
+def _duration(value: Any, where: str) -> Duration:
+    """Steps, or `"500 epochs"`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    words = str(value).split()
+    try:
+        require(len(words) == 2 and words[1] in ("epochs", "epoch"), "")
+        return Epochs(float(words[0]))
+    except (LabError, ValueError):
+        raise LabError(f'{where} must be a number of steps, or "500 epochs", not {value!r}') from None
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    """Put one `key.key=value` into a run's table; what it says is checked where the table is read."""
+    path, equals, text = override.partition("=")
+    require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *outer, last = path.strip().split(".")
+    for key in outer:
+        inner = table.get(key, {})
+        table[key] = {"name": inner} if isinstance(inner, str) else dict(inner)
+        table = table[key]
+    if last in ("seed", "seeds"):
+        table.pop("seed", None), table.pop("seeds", None)
+    table[last] = value

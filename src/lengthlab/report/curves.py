@@ -1,0 +1,66 @@
+"""Accuracy over length, as read from run folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lengthlab.errors import LabError
+from lengthlab.rows import Row, rows_in
+from lengthlab.store import Folder
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run: its rows, and what is needed to read them."""
+
+    rows: tuple[Row, ...]
+    trained: tuple[int, int]
+    chance: dict[str, float]
+    made: dict[str, Any]
+    """Hardware, versions, seconds, date."""
+
+    @property
+    def first(self) -> Row:
+        return self.rows[0]
+
+    @property
+    def lengths(self) -> list[int]:
+        return sorted({row.length for row in self.rows})
+
+    @property
+    def questions(self) -> list[str]:
+        """`both` first, then the questions of the task; `both` alone where there is but one."""
+        single = [question for question in self.chance if question != "both"]
+        return ["both", *single] if len(single) > 1 else ["both"]
+
+    def row(self, length: int, question: str) -> Row | None:
+        return next((row for row in self.rows if (row.length, row.question) == (length, question)), None)
+
+
+def read_curves(folders: Sequence[Folder], experiment: str = "") -> tuple[list[Curve], list[str]]:
+    """The curves of the finished runs, and a line for every folder that gives none."""
+    curves, problems = [], []
+    for folder in folders:
+        if not folder.finished:
+            problems.append(f"run {folder.id} is not finished")
+            continue
+        try:
+            curves.append(_curve(folder, experiment))
+        except LabError as error:
+            problems.append(str(error))
+    return curves, problems
+
+
+def _curve(folder: Folder, experiment: str) -> Curve:
+    result = folder.read_json("result.json")
+    rows = rows_in(result, str(folder.path), experiment)
+    try:
+        made = {name: result[name] for name in ("hardware", "versions", "seconds", "date", "steps", "batch")}
+        shortest, longest = result["lengths"]
+        if not rows:
+            raise KeyError("counts")
+        return Curve(tuple(rows), (shortest, longest), dict(result["chance"]), made)
+    except (KeyError, TypeError, ValueError):
+        raise LabError(f"{folder.path}: result.json is not the result of a run") from None

@@ -1,0 +1,94 @@
+"""The accuracy-by-length table: for the terminal, as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import fields
+
+from rich.table import Table
+from rich.text import Text
+
+from lengthlab.report.curves import Curve
+from lengthlab.rows import Row
+
+GOOD, BAD = 0.9, 0.6
+"""Green above, as in the paper; red below."""
+NAMES = ("model", "training", "seed")
+
+
+def lengths_of(curves: Sequence[Curve]) -> list[int]:
+    return sorted({length for curve in curves for length in curve.lengths})
+
+
+def terminal_table(curves: Sequence[Curve]) -> Table:
+    """A row for each run and question; lengths beyond the training range are set apart."""
+    table = Table(title="Accuracy by length", title_justify="left", header_style="bold", pad_edge=False)
+    for name in (*NAMES, "right"):
+        table.add_column(name, no_wrap=True)
+    reached = max(curve.trained[1] for curve in curves)
+    for length in lengths_of(curves):
+        style = "" if length <= reached else "cyan"
+        table.add_column(f"n={length}", justify="right", header_style=f"bold {style}", no_wrap=True)
+    for curve in curves:
+        for place, question in enumerate(curve.questions):
+            names = [str(getattr(curve.first, name)) if place == 0 else "" for name in NAMES]
+            cells = [_coloured(curve.row(length, question)) for length in lengths_of(curves)]
+            table.add_row(*names, question, *cells, end_section=place + 1 == len(curve.questions))
+    return table
+
+
+def _coloured(row: Row | None) -> Text:
+    if row is None:
+        return Text("-", style="dim")
+    colour = "green" if row.accuracy > GOOD else "red" if row.accuracy < BAD else "yellow"
+    return Text(f"{row.accuracy:.3f}", style=colour)
+
+
+def markdown(curves: Sequence[Curve]) -> str:
+    """The table with a Wilson interval (95 %) in every cell, and under it where the numbers come from."""
+    lengths = lengths_of(curves)
+    header = [*NAMES, "right", *(f"n={length}" for length in lengths), "run"]
+    lines = [_line(header), _line(["---"] * len(header))]
+    for curve in curves:
+        for question in curve.questions:
+            names = [str(getattr(curve.first, name)) for name in NAMES]
+            cells = [_with_interval(curve.row(length, question)) for length in lengths]
+            lines.append(_line([*names, question, *cells, f"`{curve.first.run}`"]))
+    return "\n".join([*lines, "", *provenance(curves)]) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _with_interval(row: Row | None) -> str:
+    return "–" if row is None else f"{row.accuracy:.3f} ({row.interval[0]:.3f}–{row.interval[1]:.3f})"
+
+
+def provenance(curves: Sequence[Curve]) -> list[str]:
+    """What a reader must know to trust the table."""
+    seeds = sorted({curve.first.seed for curve in curves})
+    samples = sorted({row.total for curve in curves for row in curve.rows})
+    trained = sorted({f"{curve.trained[0]}…{curve.trained[1]}" for curve in curves})
+    chance = sorted({f"{curve.first.task}: {curve.chance['both']:.3g}" for curve in curves})
+    made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
+    return [
+        f"Training lengths n = {', '.join(trained)}. Seeds {', '.join(map(str, seeds))}, every one shown.",
+        f"{' or '.join(map(str, samples))} samples a cell, Wilson intervals at 95 %; `both` by chance: {', '.join(chance)}.",
+        f"Made on {'; '.join(made)}.",
+    ]
+
+
+def as_csv(curves: Sequence[Curve]) -> str:
+    """One line for each run, length and question, with the field names of published rows and the interval."""
+    text = io.StringIO()
+    names = [field.name for field in fields(Row)]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, "accuracy", "low", "high"])
+    for curve in curves:
+        for row in curve.rows:
+            numbers = [f"{number:.4f}" for number in (row.accuracy, *row.interval)]
+            writer.writerow([*(getattr(row, name) for name in names), *numbers])
+    return text.getvalue()

@@ -1,0 +1,136 @@
+"""A run: everything that determines a result, as data. Same content, same id, same result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from lengthlab import content, delay
+from lengthlab.errors import LabError, require
+from lengthlab.models import AnyModel
+from lengthlab.schedule import Phase, Schedule
+from lengthlab.seeds import seed_for
+from lengthlab.tasks import Task
+
+RESULTS = 1
+"""Goes up with every change of the package that changes the result of a run, and so changes the id of every run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Train `model` on `task` with sequences of `lengths`, as `schedule` says.
+
+    `evaluate` names the lengths to measure at afterwards. It is not part of the id: measuring more never trains again.
+
+    >>> import lengthlab as ll
+    >>> run = ll.Run(ll.tasks.ModuloRecall(keys=32), ll.models.lstm(width=16), ll.end_to_end(100), lengths=(1, 10), batch=8)
+    >>> Run.from_json(run.to_json()) == run
+    True
+    """
+
+    task: Task
+    model: AnyModel
+    schedule: Schedule
+    lengths: tuple[int, int] = (1, 25)
+    batch: int = 256
+    seed: int = 0
+    evaluate: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengths", tuple(self.lengths))
+        object.__setattr__(self, "evaluate", tuple(self.evaluate))
+        require(self.batch >= 1, f"batch must be at least 1, not {self.batch}")
+        require(self.seed >= 0, f"seed must be at least 0, not {self.seed}")
+        require(
+            len(self.lengths) == 2 and 1 <= self.lengths[0] <= self.lengths[1],
+            f"lengths must be [shortest, longest] with 1 <= shortest <= longest, not {list(self.lengths)}",
+        )
+        for length in (*self.lengths, *self.evaluate):
+            self.task.check_length(length)
+        blueprint = _blueprint(cast(Hashable, self.model), self.task.vocabulary)
+        for phase in self.schedule.phases:
+            self._check_phase(phase, blueprint)
+
+    def _check_phase(self, phase: Phase, blueprint: nn.Module) -> None:
+        for question in phase.asks:
+            known = ", ".join(self.task.questions)
+            require(
+                question in self.task.questions,
+                f"the schedule asks '{question}', but task '{self.task.name}' asks only: {known}",
+            )
+        for part in (*phase.off, *(name for name in phase.rates if name != "rest")):
+            try:
+                delay.find(blueprint, part)
+            except LabError as error:
+                raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of the content, `evaluate` left out."""
+        data = {key: value for key, value in self.to_json().items() if key != "evaluate"}
+        return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        return f"{self.model.name} {self.schedule.name} seed {self.seed}"
+
+    @property
+    def steps(self) -> int:
+        return sum(phase.steps_at(self.batch) for phase in self.schedule.phases)
+
+    def phase_at(self, step: int) -> int:
+        """Which phase a step (counted from 0) belongs to; the number of phases once all are over."""
+        for number, phase in enumerate(self.schedule.phases):
+            step -= phase.steps_at(self.batch)
+            if step < 0:
+                return number
+        return len(self.schedule.phases)
+
+    @property
+    def measured_at(self) -> tuple[int, ...]:
+        """`evaluate`, or 1, 2, 3 and 4 times the longest training length as far as the task reaches."""
+        longest = self.lengths[1]
+        limit = self.task.longest or 4 * longest
+        return self.evaluate or tuple(times * longest for times in (1, 2, 3, 4) if times * longest <= limit)
+
+    def network(self) -> nn.Module:
+        """A fresh network, with weights that the seed determines; the global random state is left as it was."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_for("weights", self.seed))
+            return self.model.build(self.task.vocabulary)
+
+    def to_json(self) -> content.Json:
+        """The content as plain data; a user's own files go along as text."""
+        files: content.Files = {}
+        parts = {name: content.to_json(getattr(self, name), files) for name in ("task", "model", "schedule")}
+        numbers = {"lengths": list(self.lengths), "batch": self.batch, "seed": self.seed}
+        return {"results": RESULTS, **parts, **numbers, "files": files, "evaluate": list(self.evaluate)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Run:
+        """The run of that content."""
+        try:
+            require(data["results"] == RESULTS, f"made by a version of the package with other results ({data['results']})")
+            parts = {name: content.from_json(data[name], data["files"]) for name in ("task", "model", "schedule")}
+            numbers = {name: data[name] for name in ("lengths", "batch", "seed", "evaluate")}
+            return cls(**parts, **numbers)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LabError(f"not the content of a run: {type(error).__name__} {error}") from None
+
+
+@lru_cache(maxsize=64)
+def _blueprint(model: Any, vocabulary: int) -> nn.Module:
+    """The network's shape without its numbers, to check names and sizes by before anything is written."""
+    try:
+        with torch.device("meta"):
+            network: nn.Module = model.build(vocabulary)
+    except (NotImplementedError, RuntimeError):  # a user's module that computes while it is built needs real numbers
+        network = model.build(vocabulary)
+    return network

@@ -1,0 +1,134 @@
+"""When what learns: a schedule is a row of phases, each with its length, its learning rates, the parts that are off and the
+questions that count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, isfinite
+from typing import Literal
+
+from lengthlab.errors import require
+
+EPOCH = 2**14
+"""Samples in one of the paper's epochs; its data is drawn afresh, so an epoch is only a unit of length."""
+
+OFF = {"part": "attention", "function": "attend"}
+"""What "deactivate the attention modules" covers: the whole attention part, or the attention function alone."""
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """A length given in the paper's epochs of 2^14 samples."""
+
+    number: float
+
+    def __post_init__(self) -> None:
+        require(self.number > 0, f"a phase lasts more than {self.number} epochs")
+
+
+Duration = int | Epochs
+"""Steps, or epochs of 2^14 samples."""
+
+LearningRate = float | Mapping[str, float]
+"""One for all, or one for each named part and one for the `rest`."""
+
+
+def epochs(number: float) -> Epochs:
+    """So many times 2^14 samples.
+
+    >>> Phase(epochs(3), lr=1e-4).steps_at(batch=64)
+    768
+    """
+    return Epochs(number)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`off`: names of parts that are switched off. `asks`: questions that count in the loss; none named means all."""
+
+    length: Duration
+    lr: LearningRate = 1e-4
+    off: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.length, Epochs):
+            require(self.length >= 1, f"a phase lasts at least 1 step, not {self.length}")
+        if isinstance(self.lr, Mapping):
+            require("rest" in self.lr, "schedule.lr by part needs a 'rest', the learning rate of everything not named")
+        for rate in self.rates.values():
+            require(isfinite(rate) and rate >= 0, f"schedule.lr must be a finite number of at least 0, not {rate}")
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Learning rate by part; `rest` is always there."""
+        return dict(self.lr) if isinstance(self.lr, Mapping) else {"rest": float(self.lr)}
+
+    def steps_at(self, batch: int) -> int:
+        return ceil(self.length.number * EPOCH / batch) if isinstance(self.length, Epochs) else self.length
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A name for the tables and the phases in order."""
+
+    name: str
+    phases: tuple[Phase, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.phases) >= 1, "a schedule has at least one phase")
+
+
+def end_to_end(
+    joint: Duration = Epochs(500),
+    last: Duration = 0,
+    lr: LearningRate = 1e-4,
+    last_lr: LearningRate | None = None,
+) -> Schedule:
+    """Everything on from the first step: `joint` at `lr`, then `last` at `last_lr` (a tenth of `lr` if not given).
+
+    The paper: 500 epochs at 1e-4, then 1e-5; it does not say for how long.
+
+    >>> [phase.rates for phase in end_to_end(5_000, last=500).phases]
+    [{'rest': 0.0001}, {'rest': 1e-05}]
+    """
+    return Schedule("end-to-end", _joint(joint, last, lr, last_lr))
+
+
+def delayed(
+    first: Duration = Epochs(1500),
+    joint: Duration = Epochs(500),
+    last: Duration = 0,
+    lr: LearningRate = 1e-4,
+    first_lr: LearningRate | None = None,
+    last_lr: LearningRate | None = None,
+    asks: tuple[str, ...] = ("modulo",),
+    covers: Literal["part", "function"] = "part",
+) -> Schedule:
+    """Attention is off for `first` and the recurrence is asked `asks` alone; then as end to end.
+
+    The paper: 1500 epochs of the recurrence at 1e-4, then 500 with attention at 1e-4, then 1e-5. It does not say what the
+    recurrence is asked at first; asked `modulo` alone, recall comes up soon after attention is opened. `covers` says what is
+    off: the whole attention part, so that the recurrence speaks to the head (`part`), or the attention function inside its
+    blocks (`function`).
+
+    >>> delayed(2_000, joint=16_000).phases[0]
+    Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',))
+    """
+    require(covers in OFF, f"schedule.covers must be 'part' or 'function', not '{covers}'")
+    alone = Phase(first, lr if first_lr is None else first_lr, off=(OFF[covers],), asks=tuple(asks))
+    return Schedule("delayed", (alone, *_joint(joint, last, lr, last_lr)))
+
+
+def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningRate | None) -> tuple[Phase, ...]:
+    phases = (Phase(joint, lr),)
+    return phases if last == 0 else (*phases, Phase(last, _tenth(lr) if last_lr is None else last_lr))
+
+
+def _tenth(lr: LearningRate) -> LearningRate:
+    return {part: rate / 10 for part, rate in lr.items()} if isinstance(lr, Mapping) else lr / 10
+
+
+SCHEDULES: dict[str, Callable[..., Schedule]] = {"end-to-end": end_to_end, "delayed": delayed}

@@ -1,0 +1,87 @@
+"""A user's own file as part of a run: `my_models.py:three_lstms` names what is in it, and its text travels with the run."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+
+from lengthlab.errors import LabError, nearest
+
+TEXT = "__lengthlab_text__"
+
+
+def is_reference(name: str) -> bool:
+    """Whether a name means something in a file.
+
+    >>> is_reference("my_models.py:three_lstms"), is_reference("lstm")
+    (True, False)
+    """
+    return ".py:" in name
+
+
+def load_reference(reference: str, folder: Path) -> object:
+    """What `FILE.py:NAME` names, FILE looked up from `folder`."""
+    file, _, name = reference.rpartition(":")
+    path = (folder / file).resolve()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LabError(f"'{reference}': {path} cannot be read ({getattr(error, 'strerror', error)})") from None
+    with _importable(path.parent):
+        return member(load_text(path.name, text), name)
+
+
+def load_text(file: str, text: str) -> ModuleType:
+    """The module that this text makes; the same text is run once."""
+    name = f"lengthlab_file_{sha256(f'{file}/{text}'.encode()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = file
+    setattr(module, TEXT, text)
+    sys.modules[name] = module  # dataclasses look their module up while they are made
+    try:
+        exec(compile(text, file, "exec"), vars(module))
+    except LabError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise LabError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+    return module
+
+
+def member(module: ModuleType, name: str) -> object:
+    """One name of a module."""
+    if not hasattr(module, name):
+        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        raise LabError(f"{module.__file__} has no '{name}'; {nearest(name, own or ['nothing'])}")
+    found: object = getattr(module, name)
+    return found
+
+
+def source_of(kind: type) -> tuple[str, str]:
+    """File name and text of the file that defines a class."""
+    module = sys.modules[kind.__module__]
+    try:
+        text = getattr(module, TEXT, None) or inspect.getsource(module)
+        return Path(str(module.__file__)).name, text
+    except (OSError, TypeError, AttributeError):
+        raise LabError(
+            f"{kind.__name__} has no source file, so a run with it could not be repeated; define it in a .py file"
+        ) from None
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """A user's file may import its neighbours."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))

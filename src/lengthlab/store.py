@@ -1,0 +1,161 @@
+"""Run folders: `runs/<id>/` holds all that is known of a run. Every file is replaced whole or not at all.
+
+    run.json                 content; written first
+    log.jsonl                a line every few steps
+    checkpoint.safetensors   where to go on from; gone when the run is finished
+    weights.safetensors      what was learned
+    result.json              what was measured; written last, so that its presence means finished
+    failure.json             why the run stopped, if it did
+
+No pickle, no torch here: a report needs neither.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from lengthlab.errors import LabError, require
+
+log = logging.getLogger("lengthlab")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "result.json").exists()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file in one move; whoever reads meets the old one or the new one."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        partial = self.path / f".{name}.{os.getpid()}.partial"
+        try:
+            with open(partial, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self.path / name)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def write_json(self, name: str, data: Mapping[str, Any]) -> None:
+        self.write(name, (json.dumps(data, indent=1) + "\n").encode())
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            require(isinstance(data, dict), "")
+        except FileNotFoundError:
+            raise LabError(f"{path} is missing") from None
+        except (LabError, ValueError):
+            raise LabError(f"{path} is truncated or foreign: move it away and start the same command again") from None
+        return dict(data)
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """One process at a time. The lock dies with its process, so a killed one leaves nothing behind."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            log.warning("run %s is in the hands of another process; waiting for it", self.id)
+            lock.acquire()
+        try:
+            for partial in self.path.glob(".*.partial"):
+                partial.unlink()
+            yield
+        finally:
+            lock.release()
+
+    def append_log(self, line: Mapping[str, Any]) -> None:
+        with open(self.path / "log.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """The lines so far; one that is still being written is left for the next time."""
+        try:
+            text = (self.path / "log.jsonl").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        lines = []
+        for line in text.splitlines():
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                continue
+        return lines
+
+    def trim_log(self, step: int) -> None:
+        """Forget lines past the step that a resumed run goes on from: they will be written again."""
+        kept = [line for line in self.read_log() if line["step"] <= step]
+        self.write("log.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+class Store:
+    """A folder of run folders.
+
+    >>> Store("runs").folder("0123456789ab").path.as_posix()
+    'runs/0123456789ab'
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+
+    def prepare(self) -> None:
+        """Make the folder, and refuse one that cannot be written to before any work is done."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".{os.getpid()}.probe"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise LabError(f"store '{self.root}' is not writable: {error.strerror or error}") from None
+
+    def folder(self, run_id: str) -> Folder:
+        return Folder(self.root / run_id)
+
+    def folders(self) -> list[Folder]:
+        """Every run folder, oldest first."""
+        require(self.root.is_dir(), f"there is no store at '{self.root}'")
+        found = [path.parent for path in self.root.glob("*/run.json")]
+        return [Folder(path) for path in sorted(found, key=lambda path: (path / "run.json").stat().st_mtime)]
+
+    def find(self, name: str) -> Folder:
+        """The run folder whose id starts so."""
+        found = [folder for folder in self.folders() if folder.id.startswith(name)]
+        require(len(found) > 0, f"no run in '{self.root}' has an id that starts with '{name}'")
+        require(len(found) == 1, f"several runs in '{self.root}' start with '{name}': give more of the id")
+        return found[0]
+
+
+def named_folders(names: Sequence[str]) -> list[Folder]:
+    """The run folders that these paths mean: each a run folder or a store."""
+    folders: list[Folder] = []
+    for name in names:
+        path = Path(name)
+        require(path.is_dir(), f"'{name}' is neither a run folder nor a store")
+        folders += [Folder(path)] if (path / "run.json").exists() else Store(path).folders()
+    require(len(folders) > 0, f"no runs in {', '.join(names)}")
+    return folders

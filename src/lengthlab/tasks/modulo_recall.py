@@ -1,0 +1,165 @@
+"""The paper's task: state tracking and associative recall over one sequence of key-value pairs.
+
+    <bos> k1 v1 k2 v2 ... kn vn <modulo> m <recall> kj vj
+
+The keys of a sequence are distinct; m is the sum of its values modulo `modulus`; kj is one of its keys, vj the value beside it.
+
+Shapes: B samples, N pairs of the longest sequence, K keys of the alphabet, Q tokens of the questions, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from lengthlab.errors import require
+from lengthlab.tasks.task import Answer, Batch, Guess, Task
+
+MARKS = ("<pad>", "<bos>", "<modulo>", "<recall>")
+BOS, MODULO, RECALL = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class ModuloRecall(Task):
+    """Sum of the values modulo `modulus`, and the value of one key. `questions` says which of the two a sequence asks.
+
+    >>> task = ModuloRecall(modulus=2, values=10, keys=64)
+    >>> batch = task.sample(1, (2, 2), torch.Generator().manual_seed(0))
+    >>> " ".join(task.decode(batch.tokens_BT[0]))
+    '<bos> k11 0 k34 8 <modulo> 0 <recall> k34 8'
+    >>> task.solve(task.decode(batch.tokens_BT[0]))
+    {'modulo': '0', 'recall': '8'}
+    """
+
+    modulus: int = 10
+    values: int = 10
+    keys: int = 128
+    questions: tuple[str, ...] = ("modulo", "recall")  # serves the abstract property
+
+    def __post_init__(self) -> None:
+        require(self.modulus >= 2, f"task.modulus must be at least 2, not {self.modulus}")
+        require(self.values >= 2, f"task.values must be at least 2, not {self.values}")
+        require(self.keys >= 1, f"task.keys must be at least 1, not {self.keys}")
+        allowed = (("modulo", "recall"), ("modulo",), ("recall",))
+        require(
+            self.questions in allowed,
+            f"task.questions must be ('modulo', 'recall') or one of the two, not {self.questions}",
+        )
+
+    @property
+    def name(self) -> str:
+        return "-".join(self.questions)
+
+    @property
+    def digits(self) -> int:
+        """Values and answers share the digit tokens."""
+        return max(self.values, self.modulus)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*MARKS, *(str(d) for d in range(self.digits)), *(f"k{k}" for k in range(self.keys)))
+
+    @property
+    def longest(self) -> int:
+        return self.keys
+
+    @property
+    def limit(self) -> str:
+        return f"its keys are distinct, and there are {self.keys} of them: task.keys"
+
+    @property
+    def chance(self) -> Mapping[str, float]:
+        each = {"modulo": 1 / self.modulus, "recall": 1 / self.values}
+        asked = {question: each[question] for question in self.questions}
+        both = 1.0
+        for rate in asked.values():
+            both *= rate
+        return asked | {"both": both}
+
+    def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
+        shortest, longest = lengths
+        self.check_length(shortest)
+        self.check_length(longest)
+        device = generator.device
+        n_B = torch.randint(shortest, longest + 1, (size,), generator=generator, device=device)
+        key_BN = torch.rand(size, self.keys, generator=generator, device=device).argsort(dim=1)[:, :longest]
+        value_BN = torch.randint(self.values, (size, longest), generator=generator, device=device)
+        pick_B = (torch.rand(size, generator=generator, device=device) * n_B).long().clamp(max=longest - 1)
+        present_BN = torch.arange(longest, device=device) < n_B[:, None]
+
+        first_key = len(MARKS) + self.digits
+        told = {
+            "modulo": (value_BN * present_BN).sum(dim=1) % self.modulus + len(MARKS),
+            "asked": key_BN.gather(1, pick_B[:, None])[:, 0] + first_key,
+            "recall": value_BN.gather(1, pick_B[:, None])[:, 0] + len(MARKS),
+        }
+        tail_BQ = self._tail(told)
+        tokens_BT = torch.full((size, 1 + 2 * longest + tail_BQ.shape[1]), self.pad, device=device)
+        tokens_BT[:, 0] = BOS
+        tokens_BT[:, 1 : 1 + 2 * longest : 2] = torch.where(present_BN, key_BN + first_key, self.pad)
+        tokens_BT[:, 2 : 2 + 2 * longest : 2] = torch.where(present_BN, value_BN + len(MARKS), self.pad)
+        end_B = 1 + 2 * n_B
+        tokens_BT.scatter_(1, end_B[:, None] + torch.arange(tail_BQ.shape[1], device=device), tail_BQ)
+        return Batch(tokens_BT, self._answers(told, end_B))
+
+    def _tail(self, told: Mapping[str, Tensor]) -> Tensor:
+        """`<modulo> m`, `<recall> kj vj`, or one after the other."""
+        mark = torch.ones_like(told["modulo"])
+        columns: list[Tensor] = []
+        if "modulo" in self.questions:
+            columns += [MODULO * mark, told["modulo"]]
+        if "recall" in self.questions:
+            columns += [RECALL * mark, told["asked"], told["recall"]]
+        return torch.stack(columns, dim=1)
+
+    def _answers(self, told: Mapping[str, Tensor], end_B: Tensor) -> dict[str, Answer]:
+        """The model speaks on reading `<modulo>` and on reading the key asked for."""
+        answers = {}
+        if "modulo" in self.questions:
+            answers["modulo"] = Answer(end_B, told["modulo"])
+            end_B = end_B + 2
+        if "recall" in self.questions:
+            answers["recall"] = Answer(end_B + 1, told["recall"])
+        return answers
+
+    def solve(self, words: Sequence[str]) -> dict[str, str]:
+        pairs: dict[str, int] = {}
+        answers: dict[str, str] = {}
+        words = list(words)
+        at = 1
+        while at < len(words) and words[at].startswith("k"):
+            pairs[words[at]] = int(words[at + 1])
+            at += 2
+        if "<modulo>" in words:
+            answers["modulo"] = str(sum(pairs.values()) % self.modulus)
+        if "<recall>" in words:
+            answers["recall"] = str(pairs[words[words.index("<recall>") + 1]])
+        return answers
+
+    @property
+    def guesses(self) -> Mapping[str, Guess]:
+        return {"last value seen": self._last_value}
+
+    def _last_value(self, words: Sequence[str]) -> dict[str, str]:
+        ends = [at for at, word in enumerate(words) if word in ("<modulo>", "<recall>")]
+        last = int(words[min(ends) - 1])
+        said = {"modulo": str(last % self.modulus), "recall": str(last)}
+        return {question: said[question] for question in self.questions}
+
+
+def modulo(modulus: int = 10, values: int = 10, keys: int = 128) -> ModuloRecall:
+    """The same sequences with the state-tracking question alone (the paper's Table 2)."""
+    return ModuloRecall(modulus, values, keys, questions=("modulo",))
+
+
+def recall(values: int = 10, keys: int = 128) -> ModuloRecall:
+    """The same sequences with the recall question alone (the paper's Table 1); nothing is summed, so there is no modulus."""
+    return ModuloRecall(values, values, keys, questions=("recall",))
+
+
+def modulo_recall(modulus: int = 10, values: int = 10, keys: int = 128) -> ModuloRecall:
+    """Both questions over one sequence (the paper's Figure 1)."""
+    return ModuloRecall(modulus, values, keys)

@@ -1,0 +1,118 @@
+"""Many runs, several processes. Processes talk through the store alone: whoever wants to watch reads the logs there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import sleep
+
+from lengthlab.compute import device_named
+from lengthlab.errors import LabError
+from lengthlab.run import Run
+from lengthlab.store import Store
+from lengthlab.training.result import Result, measure, read_result
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run: a result, or the reason why there is none."""
+
+    run: Run
+    result: Result | None
+    error: str | None
+
+
+def train_all(
+    runs: Sequence[Run],
+    store: str | os.PathLike[str] = "runs",
+    device: str = "cpu",
+    workers: int | None = None,
+    watch: Callable[[], None] = lambda: None,
+) -> list[Outcome]:
+    """Train runs in worker processes, one thread each, and wait for them; finished ones are only read.
+
+    `watch` is called every tenth of a second. Ctrl-C stops the workers between two steps and goes up as KeyboardInterrupt.
+    """
+    device_named(device)
+    place = Store(store)
+    place.prepare()
+    unfinished = []
+    for run in {run.id: run for run in runs}.values():
+        folder = place.folder(run.id)
+        if not folder.finished:
+            folder.write_json("run.json", run.to_json())
+            unfinished.append(run.id)
+    errors = _work(unfinished, place, device, workers or default_workers(device), watch)
+    return [_outcome(run, place, device, errors) for run in runs]
+
+
+def default_workers(device: str) -> int:
+    """A CPU run uses one core; runs on one GPU only get into each other's way."""
+    return (os.cpu_count() or 1) if device == "cpu" else 1
+
+
+def _work(ids: list[str], store: Store, device: str, workers: int, watch: Callable[[], None]) -> dict[str, str]:
+    """Keep so many workers busy until nothing is left; the errors, by run."""
+    waiting = list(ids)
+    busy: dict[str, subprocess.Popen[str]] = {}
+    errors: dict[str, str] = {}
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < workers:
+                run_id = waiting.pop(0)
+                busy[run_id] = _start(store, device, run_id)
+            for run_id in [run_id for run_id, process in busy.items() if process.poll() is not None]:
+                errors |= _errors(run_id, busy.pop(run_id))
+            watch()
+            sleep(POLL_SECONDS)
+    finally:
+        for process in busy.values():
+            process.send_signal(signal.SIGINT)
+        for process in busy.values():
+            process.communicate()
+    return errors
+
+
+def _start(store: Store, device: str, run_id: str) -> subprocess.Popen[str]:
+    """A worker in a session of its own, so that Ctrl-C reaches the parent alone, which passes it on once."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "lengthlab.training.worker", str(store.root), device, run_id],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _errors(run_id: str, process: subprocess.Popen[str]) -> dict[str, str]:
+    _, said = process.communicate()
+    errors = {}
+    for line in said.splitlines():
+        try:
+            errors[json.loads(line)["run"]] = json.loads(line)["error"]
+        except (ValueError, KeyError, TypeError):
+            continue  # warnings of libraries
+    if process.returncode != 0 and not errors:
+        last = said.strip().splitlines()[-1:] or ["no text"]
+        errors[run_id] = f"the process that trained run {run_id} ended with {process.returncode}: {last[0]}"
+    return errors
+
+
+def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Outcome:
+    if run.id in errors:
+        return Outcome(run, None, errors[run.id])
+    try:
+        folder = store.folder(run.id)
+        known = {count.length for count in read_result(folder).counts}
+        missing = [length for length in run.measured_at if length not in known]
+        return Outcome(run, measure(folder, missing, device) if missing else read_result(folder), None)
+    except LabError as error:
+        return Outcome(run, None, str(error))
