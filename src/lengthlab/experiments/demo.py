@@ -23,7 +23,7 @@ def demo(seeds: Sequence[int] = (0,)) -> list[Run]:
     """
     task = ModuloRecall(modulus=2, values=10, keys=64)
     model = hybrid_block(width=48, blocks=1, heads=4, mlp=2, positions="none", scores="log-n")
-    first, joint, last, lr = 1_000, 4_000, 1_000, 3e-3
+    first, joint, last, lr = 1_000, 5_500, 1_000, 3e-3
     schedules = (end_to_end(first + joint, last, lr), delayed(first, joint, last, lr))
     return [
         Run(task, model, schedule, lengths=(1, 10), batch=64, seed=seed, evaluate=LENGTHS)

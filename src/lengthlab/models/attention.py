@@ -1,16 +1,18 @@
 """Causal self-attention: recall by content.
 
-Shapes: B samples, T tokens, D width, H heads, C = D / H channels of a head.
+Shapes: B samples, T tokens, Q of them with a query (all, or those asked for), D width, H heads, C = D / H channels of a head.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError, nearest, require
+from lengthlab.models.asked import Asked, pick
 from lengthlab.models.positions import POSITIONS, Positions, Rope
 from lengthlab.models.scores import SCORES, PlainScores, Scores
 
@@ -48,20 +50,28 @@ def _named(choice: object, known: dict, where: str) -> object:  # type: ignore[t
     return known[choice]()
 
 
-class _Attention(nn.Module):
+class _Attention(Asked):
     def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module) -> None:
         super().__init__()
         self.heads = heads
-        self.qkv = nn.Linear(width, 3 * width)
+        self.q = nn.Linear(width, width)
+        self.kv = nn.Linear(width, 2 * width)
         self.positions = positions
         self.scores = scores
         self.out = nn.Linear(width, width)
 
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        q_BHTC, k_BHTC, v_BHTC = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x_BTD).chunk(3, dim=-1)
-        )
-        q_BHTC, k_BHTC = self.positions(q_BHTC, k_BHTC)
-        mixed_BHTC = F.scaled_dot_product_attention(self.scores(q_BHTC), k_BHTC, v_BHTC, is_causal=True)
-        out: Tensor = self.out(mixed_BHTC.transpose(1, 2).flatten(2))
+    def forward(self, x_BTD: Tensor, at_BQ: Tensor | None = None) -> Tensor:
+        q_BHQC = self._heads(self.q(x_BTD if at_BQ is None else pick(x_BTD, at_BQ)))
+        k_BHTC, v_BHTC = map(self._heads, self.kv(x_BTD).chunk(2, dim=-1))
+        q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, at_BQ)
+        q_BHQC = self.scores(q_BHQC, at_BQ)
+        if at_BQ is None:
+            mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
+        else:
+            seen_BHQT = (torch.arange(x_BTD.shape[1], device=x_BTD.device) <= at_BQ[:, :, None])[:, None]
+            mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, attn_mask=seen_BHQT)
+        out: Tensor = self.out(mixed_BHQC.transpose(1, 2).flatten(2))
         return out
+
+    def _heads(self, x_BTD: Tensor) -> Tensor:
+        return x_BTD.reshape(*x_BTD.shape[:2], self.heads, -1).transpose(1, 2)

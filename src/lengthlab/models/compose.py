@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from torch import Tensor, nn
+from torch import nn
 
 from lengthlab.errors import require
+from lengthlab.models.asked import Links, PostNorm, Sum
 
 
 class Part(Protocol):
@@ -39,7 +40,7 @@ class Chain:
     parts: tuple[Part, ...]
 
     def build(self, width: int) -> nn.Module:
-        return _sequential(name_parts(self.parts), width)
+        return _links(name_parts(self.parts), width)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Repeat:
         require(self.times >= 1, f"model.blocks must be at least 1, not {self.times}")
 
     def build(self, width: int) -> nn.Module:
-        return _sequential([(str(i), self.part) for i in range(self.times)], width)
+        return _links([(str(i), self.part) for i in range(self.times)], width)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,10 @@ class Parallel:
     parts: tuple[Part, ...]
 
     def build(self, width: int) -> nn.Module:
-        return _Sum([(name, part.build(width)) for name, part in name_parts(self.parts)])
+        branches = Sum()
+        for name, part in name_parts(self.parts):
+            branches.add_module(name, part.build(width))
+        return branches
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Residual:
 
     def build(self, width: int) -> nn.Module:
         ((name, part),) = name_parts([self.part])
-        return _PostNorm(name, part.build(width), width)
+        return PostNorm(name, part.build(width), width)
 
 
 def chain(*parts: Part) -> Chain:
@@ -96,7 +100,7 @@ def named(name: str, part: Part) -> Named:
 
     >>> from lengthlab.models.lstm import Lstm
     >>> chain(Lstm(), named("reader", Lstm())).build(8)
-    Sequential(
+    Links(
       (lstm): _Lstm(
         (lstm): LSTM(8, 8, batch_first=True)
       )
@@ -119,34 +123,8 @@ def name_parts(parts: Sequence[Part]) -> list[tuple[str, Part]]:
     return pairs
 
 
-def _sequential(pairs: Sequence[tuple[str, Part]], width: int) -> nn.Sequential:
-    modules = nn.Sequential()
+def _links(pairs: Sequence[tuple[str, Part]], width: int) -> Links:
+    modules = Links()
     for name, part in pairs:
         modules.add_module(name, part.build(width))
     return modules
-
-
-class _Sum(nn.Module):
-    def __init__(self, parts: Sequence[tuple[str, nn.Module]]) -> None:
-        super().__init__()
-        for name, part in parts:
-            self.add_module(name, part)
-
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        first_BTD: Tensor
-        first_BTD, *others = (part(x_BTD) for part in self.children())
-        for other_BTD in others:
-            first_BTD = first_BTD + other_BTD
-        return first_BTD
-
-
-class _PostNorm(nn.Module):
-    def __init__(self, name: str, part: nn.Module, width: int) -> None:
-        super().__init__()
-        self.add_module(name, part)
-        self.norm = nn.LayerNorm(width)
-        self._part = name
-
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        out: Tensor = self.norm(x_BTD + self.get_submodule(self._part)(x_BTD))
-        return out

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from lengthlab.errors import require
+from lengthlab.models.asked import Links
 
 
 @dataclass(frozen=True)
@@ -19,4 +20,4 @@ class Mlp:
         require(self.factor >= 1, f"model.mlp must be at least 1, not {self.factor}")
 
     def build(self, width: int) -> nn.Module:
-        return nn.Sequential(nn.Linear(width, self.factor * width), nn.ReLU(), nn.Linear(self.factor * width, width))
+        return Links(nn.Linear(width, self.factor * width), nn.ReLU(), nn.Linear(self.factor * width, width))

@@ -11,6 +11,7 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from lengthlab.errors import require
+from lengthlab.models.asked import ask, pick
 from lengthlab.models.compose import Part
 
 
@@ -52,9 +53,8 @@ class Network(nn.Module):
         self.head = nn.Linear(width, vocabulary)
 
     def forward(self, tokens_BT: Tensor, at_BQ: Tensor | None = None) -> Tensor:
-        """Logits at every token, or only at the positions asked for, which spares the head the rest."""
-        x_BTD = self.body(self.embedding(tokens_BT))
-        logits: Tensor = self.head(x_BTD if at_BQ is None else pick(x_BTD, at_BQ))
+        """Logits at every token, or only at the positions asked for, which spares much of the work."""
+        logits: Tensor = self.head(ask(self.body, self.embedding(tokens_BT), at_BQ))
         return logits
 
 
@@ -64,8 +64,3 @@ def speak(network: nn.Module, tokens_BT: Tensor, at_BQ: Tensor) -> Tensor:
         logits_BQV: Tensor = network(tokens_BT, at_BQ)
         return logits_BQV
     return pick(network(tokens_BT), at_BQ)
-
-
-def pick(x_BTD: Tensor, at_BQ: Tensor) -> Tensor:
-    """x_BQD: the rows of x at the given positions."""
-    return x_BTD.gather(1, at_BQ[:, :, None].expand(-1, -1, x_BTD.shape[2]))

@@ -1,6 +1,6 @@
 """How attention knows where a token stands: a part of attention, chosen like any part.
 
-Shapes: B samples, H heads, T tokens, C channels of a head.
+Shapes: B samples, H heads, T tokens, Q of them with a query (all, or those asked for), C channels of a head.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lengthlab.errors import require
 
 
 class Positions(Protocol):
-    """Data that builds a module `(q_BHTC, k_BHTC) -> (q_BHTC, k_BHTC)`."""
+    """Data that builds a module `(q_BHQC, k_BHTC, at_BQ) -> (q_BHQC, k_BHTC)`; without `at_BQ`, every token has a query."""
 
     def build(self, channels: int) -> nn.Module: ...
 
@@ -44,8 +44,8 @@ class Rope:
 
 
 class _Untouched(nn.Module):
-    def forward(self, q_BHTC: Tensor, k_BHTC: Tensor) -> tuple[Tensor, Tensor]:
-        return q_BHTC, k_BHTC
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return q_BHQC, k_BHTC
 
 
 class _Rotation(nn.Module):
@@ -53,9 +53,12 @@ class _Rotation(nn.Module):
         super().__init__()
         self.channels, self.base = channels, base
 
-    def forward(self, q_BHTC: Tensor, k_BHTC: Tensor) -> tuple[Tensor, Tensor]:
-        cos_TC, sin_TC = rotation_table(q_BHTC.shape[2], self.channels, self.base, q_BHTC.device, q_BHTC.dtype)
-        return rotate(q_BHTC, cos_TC, sin_TC), rotate(k_BHTC, cos_TC, sin_TC)
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        cos_TC, sin_TC = rotation_table(k_BHTC.shape[2], self.channels, self.base, k_BHTC.device, k_BHTC.dtype)
+        turned_BHTC = rotate(k_BHTC, cos_TC, sin_TC)
+        if at_BQ is None:
+            return rotate(q_BHQC, cos_TC, sin_TC), turned_BHTC
+        return rotate(q_BHQC, cos_TC[at_BQ][:, None], sin_TC[at_BQ][:, None]), turned_BHTC
 
 
 @lru_cache(maxsize=64)
@@ -67,10 +70,10 @@ def rotation_table(tokens: int, channels: int, base: float, device: torch.device
     return angle_TC.cos().to(device, dtype), angle_TC.sin().to(device, dtype)
 
 
-def rotate(x_BHTC: Tensor, cos_TC: Tensor, sin_TC: Tensor) -> Tensor:
+def rotate(x_BHTC: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Turn each pair (x[i], x[i + C/2]) by its angle."""
     low, high = x_BHTC.chunk(2, dim=-1)
-    return x_BHTC * cos_TC + torch.cat((-high, low), dim=-1) * sin_TC
+    return x_BHTC * cos + torch.cat((-high, low), dim=-1) * sin
 
 
 POSITIONS: dict[str, type[Rope] | type[NoPositions]] = {"rope": Rope, "none": NoPositions}

@@ -1,6 +1,6 @@
 """How sharp attention is: what happens to a query before its scores are taken. A part of attention, chosen like any part.
 
-Shapes: B samples, H heads, T tokens, C channels of a head.
+Shapes: B samples, H heads, T tokens, Q of them with a query (all, or those asked for), C channels of a head.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lengthlab.errors import require
 
 
 class Scores(Protocol):
-    """Data that builds a module `q_BHTC -> q_BHTC`."""
+    """Data that builds a module `(q_BHQC, at_BQ) -> q_BHQC`; without `at_BQ`, every token has a query."""
 
     def build(self, heads: int) -> nn.Module: ...
 
@@ -25,7 +25,7 @@ class PlainScores:
     """The usual scores, q·k / sqrt(C)."""
 
     def build(self, heads: int) -> nn.Module:
-        return nn.Identity()
+        return _Plain()
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,21 @@ class LogN:
         return _LogN(heads, self.first)
 
 
+class _Plain(nn.Module):
+    def forward(self, q_BHQC: Tensor, at_BQ: Tensor | None = None) -> Tensor:
+        return q_BHQC
+
+
 class _LogN(nn.Module):
     def __init__(self, heads: int, first: float) -> None:
         super().__init__()
         self.scale_H = nn.Parameter(torch.full((heads,), first))
 
-    def forward(self, q_BHTC: Tensor) -> Tensor:
-        log_T = torch.arange(1, q_BHTC.shape[2] + 1, device=q_BHTC.device, dtype=q_BHTC.dtype).log()
-        return q_BHTC * (self.scale_H[:, None] * log_T)[:, :, None]
+    def forward(self, q_BHQC: Tensor, at_BQ: Tensor | None = None) -> Tensor:
+        if at_BQ is None:
+            at_BQ = torch.arange(q_BHQC.shape[2], device=q_BHQC.device)[None]
+        log_BQ = (at_BQ + 1).to(q_BHQC.dtype).log()
+        return q_BHQC * (self.scale_H[:, None] * log_BQ[:, None])[..., None]
 
 
 SCORES: dict[str, type[PlainScores] | type[LogN]] = {"none": PlainScores, "log-n": LogN}
