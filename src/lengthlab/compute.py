@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import warnings
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ def hardware(device: torch.device) -> str:
     """The device in words, for provenance."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{platform.machine()} {_processor()}".strip()
+    return f"{platform.machine()} {_processor()}".strip() + f", {os.cpu_count()} cores"
 
 
 def _processor() -> str:

@@ -47,8 +47,11 @@ def to_json(value: Any, files: Files) -> Any:
     {'kind': 'lstm', 'layers': 1}
     """
     if is_dataclass(value) and not isinstance(value, type):
+        kind = _kind(type(value), files)
         of_fields = {field.name: to_json(getattr(value, field.name), files) for field in fields(value) if field.init}
-        return {"kind": _kind(type(value), files), **of_fields}
+        if "kind" in of_fields:
+            raise LabError(f"a field of {type(value).__name__} is named 'kind', which stands for the class: rename it")
+        return {"kind": kind, **of_fields}
     if isinstance(value, Mapping):
         return {str(key): to_json(item, files) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -81,6 +84,8 @@ def _kind(kind: type, files: Files) -> str:
     name = kebab(kind.__name__)
     if BUILT_IN.get(name) is kind:
         return name
+    if kind.__qualname__ != kind.__name__:
+        raise LabError(f"{kind.__qualname__} is defined inside something else, so a run with it could not be repeated")
     file, text = source.source_of(kind)
     if files.setdefault(file, text) != text:
         raise LabError(f"two different files of one run are named {file}; give one of them another name")
@@ -90,7 +95,7 @@ def _kind(kind: type, files: Files) -> str:
 def _class(kind: str, files: Files) -> Any:
     if kind in BUILT_IN:
         return BUILT_IN[kind]
-    file, _, name = kind.rpartition(":")
+    file, _, name = str(kind).rpartition(":")
     if file not in files:
-        raise LabError(f"unknown kind '{kind}'; {nearest(kind, BUILT_IN)}")
+        raise LabError(f"unknown kind '{kind}'; {nearest(str(kind), BUILT_IN)}")
     return source.member(source.load_text(file, files[file]), name)

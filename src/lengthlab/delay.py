@@ -17,20 +17,25 @@ from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from lengthlab.errors import LabError, nearest
 
 Instead = Callable[[Tensor], Tensor]
 
 
-def identity(x: Tensor) -> Tensor:
+def identity(x: Tensor, *_: object, **__: object) -> Tensor:
     """What replaces a link of a chain."""
     return x
 
 
-def nothing(x: Tensor) -> Tensor:
+def nothing(x: Tensor, *_: object, **__: object) -> Tensor:
     """What replaces a summand."""
     return torch.zeros_like(x)
+
+
+def _untouched(module: nn.Module, inputs: object) -> None:
+    """A hook that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +58,19 @@ class Delay:
         self.sites = sites
         self.is_open = True
         self._own_forward: dict[str, object] = {}
+        self._hooks: list[RemovableHandle] = []
 
     def close(self) -> None:
         if not self.is_open:
             return
         for site in self.sites:
             # Some libraries set `forward` on the object themselves: keep theirs, so that opening restores it.
-            if "forward" in vars(site.module):
-                self._own_forward[site.name] = site.module.forward
+            own = vars(site.module).get("forward")
+            if own not in (None, identity, nothing):
+                self._own_forward[site.name] = own
             site.module.forward = site.instead
+            # torch's fused transformer layer never calls its attention module, unless that has a hook.
+            self._hooks.append(site.module.register_forward_pre_hook(_untouched))
         for parameter in self.parameters():
             parameter.grad = None
         self.is_open = False
@@ -70,9 +79,11 @@ class Delay:
         if self.is_open:
             return
         for site in self.sites:
-            del site.module.forward
+            vars(site.module).pop("forward", None)
             if site.name in self._own_forward:
                 site.module.forward = self._own_forward.pop(site.name)  # type: ignore[assignment]
+        while self._hooks:
+            self._hooks.pop().remove()
         self.is_open = True
 
     def parameters(self) -> Iterator[nn.Parameter]:

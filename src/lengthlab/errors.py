@@ -1,5 +1,8 @@
 """What goes wrong in a way the user can mend: always one line that says what, where and what to do."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class LabError(Exception):
     """Bad input or a broken file. Its text is shown to the user as it is, without a stack trace.
@@ -23,7 +26,7 @@ def require(holds: bool, text: str) -> None:
         raise LabError(text)
 
 
-def nearest(word: str, words: object) -> str:
+def nearest(word: str, words: Iterable[str]) -> str:
     """A "did you mean" for an unknown name, or the list of what there is.
 
     >>> nearest("modullus", ["modulus", "values"])
@@ -31,8 +34,6 @@ def nearest(word: str, words: object) -> str:
     >>> nearest("xyz", ["modulus", "values"])
     'there is: modulus, values'
     """
-    from difflib import get_close_matches
-
-    known = sorted(str(w) for w in words)  # type: ignore[attr-defined]
+    known = sorted(words)
     close = get_close_matches(word, known, n=1, cutoff=0.5)
     return f"did you mean '{close[0]}'?" if close else f"there is: {', '.join(known)}"

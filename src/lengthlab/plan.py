@@ -33,13 +33,14 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> list[Run]:
     unknown = [key for key in tables if key != "run"]
     require(not unknown, f"{path}: unknown key '{''.join(unknown[:1])}'; runs are written as [[run]] tables")
     listed = tables.get("run", [])
-    require(isinstance(listed, list) and len(listed) > 0, f"{path} has no [[run]] table")
+    tabled = isinstance(listed, list) and len(listed) > 0 and all(isinstance(table, dict) for table in listed)
+    require(tabled, f"{path} has no [[run]] table")
     runs: list[Run] = []
     for number, table in enumerate(listed, start=1):
         where = f"{path}, run {number}"
-        for override in overrides:
-            _override(table, override)
         try:
+            for override in overrides:
+                _override(table, override)
             runs += _runs(table, path.parent)
         except LabError as error:
             raise LabError(f"{where}: {error}") from None
@@ -56,13 +57,15 @@ def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
     hints = get_type_hints(Run)
     numbers = {key: _read(table[key], hints[key], key, folder) for key in ("lengths", "batch", "evaluate") if key in table}
     seeds = _read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
+    require(len(seeds) > 0, "seeds must name at least one seed")
     return [Run(**parts, **numbers, seed=seed) for seed in seeds]
 
 
 def make(key: str, value: Any, folder: Path) -> Any:
     """The task, model, schedule or part of that name: `"lstm"` or `{name = "lstm", width = 64}`."""
     table = {"name": value} if isinstance(value, str) else value
-    require(isinstance(table, dict) and "name" in table, f"{key} must be a name, or a table with a 'name', not {value!r}")
+    named = isinstance(table, dict) and isinstance(table.get("name"), str)
+    require(named, f"{key} must be a name, or a table with a 'name', not {value!r}")
     name, maker = table["name"], CHOICES[key].get(table["name"])
     if maker is None and source.is_reference(str(name)):
         maker = source.load_reference(name, folder)  # type: ignore[assignment]
@@ -74,10 +77,15 @@ def make(key: str, value: Any, folder: Path) -> Any:
         if given != "name":
             require(given in hints, f"unknown key '{key}.{given}' for {name}; {nearest(given, hints or ['no key'])}")
             arguments[given] = _read(table[given], hints[given], f"{key}.{given}", folder)
-    made = maker(**arguments)
-    if key in ("model", "task"):
-        method = "build" if key == "model" else "sample"
-        require(hasattr(made, method), f"{name} made a {type(made).__name__}, which is not a {key}: it has no '{method}'")
+    try:
+        made = maker(**arguments)
+    except LabError:
+        raise
+    except Exception as error:  # a user's own maker
+        raise LabError(f"{key} '{name}' cannot be made: {type(error).__name__}: {' '.join(str(error).split())}") from error
+    needed = {"model": "build", "task": "sample", "schedule": "phases"}.get(key)
+    if needed:
+        require(hasattr(made, needed), f"{name} made a {type(made).__name__}, which is not a {key}: it has no '{needed}'")
     return made
 
 
@@ -87,12 +95,12 @@ def parameters(maker: Callable[..., Any]) -> dict[str, Any]:
     >>> sorted(parameters(MODELS["sandwich"]))
     ['blocks', 'heads', 'mlp', 'positions', 'scores', 'width']
     """
-    hints = get_type_hints(vars(maker)["__init__"] if isinstance(maker, type) else maker)
+    hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
     taken: dict[str, Any] = {}
     for name, parameter in inspect.signature(maker).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
-            (choices,) = get_args(hints[name])
-            taken |= get_type_hints(choices)
+            for choices in get_args(hints.get(name)):
+                taken |= get_type_hints(choices)
         else:
             taken[name] = hints.get(name, Any)
     return taken
@@ -141,7 +149,9 @@ def _override(table: dict[str, Any], override: str) -> None:
     *outer, last = path.strip().split(".")
     for key in outer:
         inner = table.get(key, {})
-        table[key] = {"name": inner} if isinstance(inner, str) else dict(inner)
+        named = isinstance(inner, str) and key in CHOICES
+        require(named or isinstance(inner, dict), f"--set {override}: {key} is {inner!r}, which has no keys")
+        table[key] = {"name": inner} if named else dict(inner)
         table = table[key]
     if last in ("seed", "seeds"):
         table.pop("seed", None), table.pop("seeds", None)

@@ -54,7 +54,7 @@ class Run:
         )
         for length in (*self.lengths, *self.evaluate):
             self.task.check_length(length)
-        blueprint = _blueprint(cast(Hashable, self.model), self.task.vocabulary)
+        blueprint = _blueprint_of(self.model, self.task.vocabulary)
         for phase in self.schedule.phases:
             self._check_phase(phase, blueprint)
 
@@ -119,18 +119,33 @@ class Run:
         try:
             require(data["results"] == RESULTS, f"made by a version of the package with other results ({data['results']})")
             parts = {name: content.from_json(data[name], data["files"]) for name in ("task", "model", "schedule")}
+            _check_kinds(**parts)
             numbers = {name: data[name] for name in ("lengths", "batch", "seed", "evaluate")}
             return cls(**parts, **numbers)
         except (KeyError, TypeError, ValueError) as error:
             raise LabError(f"not the content of a run: {type(error).__name__} {error}") from None
 
 
+def _check_kinds(task: object, model: object, schedule: object) -> None:
+    require(isinstance(task, Task), f"not the content of a run: a task cannot be {task!r}")
+    require(hasattr(model, "build") and hasattr(model, "name"), f"not the content of a run: a model cannot be {model!r}")
+    require(isinstance(schedule, Schedule), f"not the content of a run: a schedule cannot be {schedule!r}")
+
+
+def _blueprint_of(model: Any, vocabulary: int) -> nn.Module:
+    """The network's shape without its numbers, to check names and sizes by before anything is written."""
+    try:
+        return _blueprint(cast(Hashable, model), vocabulary)
+    except TypeError:  # a model with a dict among its fields cannot be looked up
+        return _blueprint.__wrapped__(model, vocabulary)
+
+
 @lru_cache(maxsize=64)
 def _blueprint(model: Any, vocabulary: int) -> nn.Module:
-    """The network's shape without its numbers, to check names and sizes by before anything is written."""
     try:
         with torch.device("meta"):
             network: nn.Module = model.build(vocabulary)
     except (NotImplementedError, RuntimeError):  # a user's module that computes while it is built needs real numbers
-        network = model.build(vocabulary)
+        with torch.random.fork_rng(devices=[]):
+            network = model.build(vocabulary)
     return network

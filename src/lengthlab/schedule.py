@@ -25,7 +25,8 @@ class Epochs:
     number: float
 
     def __post_init__(self) -> None:
-        require(self.number > 0, f"a phase lasts more than {self.number} epochs")
+        require(isfinite(self.number) and self.number > 0, f"a phase lasts more than 0 epochs, not {self.number} epochs")
+        object.__setattr__(self, "number", float(self.number))  # 3 and 3.0 are one content
 
 
 Duration = int | Epochs
@@ -54,6 +55,10 @@ class Phase:
     asks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        lr = self.lr
+        lr = {part: float(rate) for part, rate in lr.items()} if isinstance(lr, Mapping) else float(lr)
+        for name, value in (("lr", lr), ("off", tuple(self.off)), ("asks", tuple(self.asks))):
+            object.__setattr__(self, name, value)  # 1 and 1.0, list and tuple are one content
         if not isinstance(self.length, Epochs):
             require(self.length >= 1, f"a phase lasts at least 1 step, not {self.length}")
         if isinstance(self.lr, Mapping):
@@ -117,7 +122,7 @@ def delayed(
     >>> delayed(2_000, joint=16_000).phases[0]
     Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',))
     """
-    require(covers in OFF, f"schedule.covers must be 'part' or 'function', not '{covers}'")
+    require(covers in tuple(OFF), f"schedule.covers must be 'part' or 'function', not '{covers}'")
     alone = Phase(first, lr if first_lr is None else first_lr, off=(OFF[covers],), asks=tuple(asks))
     return Schedule("delayed", (alone, *_joint(joint, last, lr, last_lr)))
 

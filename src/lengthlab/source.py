@@ -52,7 +52,8 @@ def load_text(file: str, text: str) -> ModuleType:
         raise
     except Exception as error:
         del sys.modules[name]
-        raise LabError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+        said = " ".join(str(error).split())
+        raise LabError(f"{file} cannot be loaded: {type(error).__name__}: {said}") from error
     return module
 
 
@@ -67,10 +68,10 @@ def member(module: ModuleType, name: str) -> object:
 
 def source_of(kind: type) -> tuple[str, str]:
     """File name and text of the file that defines a class."""
-    module = sys.modules[kind.__module__]
+    module = sys.modules.get(kind.__module__)
     try:
-        text = getattr(module, TEXT, None) or inspect.getsource(module)
-        return Path(str(module.__file__)).name, text
+        text = getattr(module, TEXT, None) or inspect.getsource(module)  # type: ignore[arg-type]
+        return Path(str(getattr(module, "__file__", ""))).name, text
     except (OSError, TypeError, AttributeError):
         raise LabError(
             f"{kind.__name__} has no source file, so a run with it could not be repeated; define it in a .py file"

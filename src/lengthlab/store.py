@@ -36,7 +36,7 @@ class Folder:
 
     @property
     def id(self) -> str:
-        return self.path.name
+        return self.path.resolve().name
 
     @property
     def finished(self) -> bool:
@@ -52,6 +52,8 @@ class Folder:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(partial, self.path / name)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path / name)) from None
         finally:
             partial.unlink(missing_ok=True)
 

@@ -32,8 +32,12 @@ def main() -> None:
     """Run the command line; whatever the user can mend ends in one line and exit code 2."""
     try:
         sys.exit(cli(standalone_mode=False))
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        ctx = getattr(error, "ctx", None)
+        _say(f"{error.format_message()} See {ctx.command_path if ctx else 'lengthlab'} --help.")
         sys.exit(error.exit_code)
     except LabError as error:
         _say(str(error))

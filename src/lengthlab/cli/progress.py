@@ -37,7 +37,8 @@ class Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._show()
+        if kind is None:
+            self._show()
         if self.live:
             self.live.stop()
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from lengthlab.errors import require
+
 
 class Asked(nn.Module):
     """A module that can be asked: `forward(x_BTD)` is x_BTD as ever, `forward(x_BTD, at_BQ)` is x_BQD."""
@@ -41,7 +43,7 @@ def ask(module: nn.Module, x_BTD: Tensor, at_BQ: Tensor | None) -> Tensor:
 def is_tokenwise(module: nn.Module) -> bool:
     if "forward" in vars(module):
         return False
-    return module.tokenwise if isinstance(module, Asked) else isinstance(module, TOKENWISE)
+    return module.tokenwise if isinstance(module, Asked) else type(module) in TOKENWISE
 
 
 def pick(x_BTD: Tensor, at_BQ: Tensor) -> Tensor:
@@ -88,6 +90,7 @@ class PostNorm(Asked):
 
     def __init__(self, name: str, part: nn.Module, width: int) -> None:
         super().__init__()
+        require(name != "norm", "a part inside a residual cannot be named 'norm', as its LayerNorm is")
         self.add_module(name, part)
         self.norm = nn.LayerNorm(width)
         self._part = name

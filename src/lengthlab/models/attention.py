@@ -5,6 +5,7 @@ Shapes: B samples, T tokens, Q of them with a query (all, or those asked for), D
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -41,7 +42,7 @@ class Attention:
         return _Attention(width, self.heads, self.positions.build(width // self.heads), self.scores.build(self.heads))
 
 
-def _named(choice: object, known: dict, where: str) -> object:  # type: ignore[type-arg]
+def _named(choice: object, known: Mapping[str, Callable[[], object]], where: str) -> object:
     """A part as it is, or the part of that name."""
     if not isinstance(choice, str):
         return choice

@@ -102,10 +102,10 @@ def named(name: str, part: Part) -> Named:
     >>> chain(Lstm(), named("reader", Lstm())).build(8)
     Links(
       (lstm): _Lstm(
-        (lstm): LSTM(8, 8, batch_first=True)
+        (cell): LSTM(8, 8, batch_first=True)
       )
       (reader): _Lstm(
-        (lstm): LSTM(8, 8, batch_first=True)
+        (cell): LSTM(8, 8, batch_first=True)
       )
     )
     """
@@ -114,13 +114,16 @@ def named(name: str, part: Part) -> Named:
 
 def name_parts(parts: Sequence[Part]) -> list[tuple[str, Part]]:
     """Every part under its name, or its kind's where it has none; the second of a name gets `-2`."""
-    seen: dict[str, int] = {}
-    pairs = []
+    pairs: dict[str, Part] = {}
+    given = {part.name for part in parts if isinstance(part, Named)}
     for part in parts:
         name = part.name if isinstance(part, Named) else type(part).__name__.lower()
-        seen[name] = seen.get(name, 0) + 1
-        pairs.append((name if seen[name] == 1 else f"{name}-{seen[name]}", part))
-    return pairs
+        taken = hasattr(nn.Module, name) or name == "training"
+        require(not taken, f"every module has a '{name}' already: name the part otherwise")
+        names = (name, *(f"{name}-{number}" for number in range(2, 2 + len(parts))))
+        free = next(n for n in names if n not in pairs and (n == name or n not in given))
+        pairs[free] = part
+    return list(pairs.items())
 
 
 def _links(pairs: Sequence[tuple[str, Part]], width: int) -> Links:

@@ -18,7 +18,7 @@ class Lstm:
 
     >>> Lstm().build(width=8)
     _Lstm(
-      (lstm): LSTM(8, 8, batch_first=True)
+      (cell): LSTM(8, 8, batch_first=True)
     )
     """
 
@@ -34,8 +34,8 @@ class Lstm:
 class _Lstm(nn.Module):
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+        self.cell = nn.LSTM(width, width, layers, batch_first=True)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        out_BTD: Tensor = self.lstm(x_BTD)[0]
+        out_BTD: Tensor = self.cell(x_BTD)[0]
         return out_BTD

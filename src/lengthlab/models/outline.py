@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -68,8 +68,7 @@ def _inner(part: Part) -> list[tuple[str, Part]]:
 def _about(part: Part) -> str:
     """What a line says of a part."""
     if isinstance(part, Attention):
-        positions = next(name for name, kind in POSITIONS.items() if isinstance(part.positions, kind))
-        scores = next(name for name, kind in SCORES.items() if isinstance(part.scores, kind))
+        positions, scores = _name(part.positions, POSITIONS), _name(part.scores, SCORES)
         return f"softmax attention, {part.heads} heads, positions {positions}, scores {scores}"
     if isinstance(part, Mlp):
         return f"mlp, {part.factor} times as wide inside"
@@ -78,6 +77,11 @@ def _about(part: Part) -> str:
     if isinstance(part, Chain):
         return ""
     return {Parallel: "side by side, outputs added", Residual: "LN(x + ...)"}.get(type(part), type(part).__name__.lower())
+
+
+def _name(choice: object, known: Mapping[str, type]) -> str:
+    """The name that users type, or that of a user's own class."""
+    return next((name for name, kind in known.items() if type(choice) is kind), type(choice).__name__)
 
 
 def _first(module: nn.Module) -> nn.Module:

@@ -38,6 +38,9 @@ class Rope:
 
     base: float = 10_000.0
 
+    def __post_init__(self) -> None:
+        require(self.base > 0, f"positions.base must be above 0, not {self.base}")
+
     def build(self, channels: int) -> nn.Module:
         require(channels % 2 == 0, f"rope turns pairs of channels, so a head needs an even width, not {channels}")
         return _Rotation(channels, self.base)
@@ -64,10 +67,11 @@ class _Rotation(nn.Module):
 @lru_cache(maxsize=64)
 def rotation_table(tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosine and sine of every angle, repeated for both halves of the channels; angles are computed in fp64."""
-    frequency_F = base ** -(torch.arange(0, channels, 2, dtype=torch.float64) / channels)
-    angle_TF = torch.arange(tokens, dtype=torch.float64)[:, None] * frequency_F
-    angle_TC = torch.cat((angle_TF, angle_TF), dim=1)
-    return angle_TC.cos().to(device, dtype), angle_TC.sin().to(device, dtype)
+    with torch.inference_mode(False):  # the table is kept, and training cannot use what inference mode made
+        frequency_F = base ** -(torch.arange(0, channels, 2, dtype=torch.float64, device="cpu") / channels)
+        angle_TF = torch.arange(tokens, dtype=torch.float64, device="cpu")[:, None] * frequency_F
+        angle_TC = torch.cat((angle_TF, angle_TF), dim=1)
+        return angle_TC.cos().to(device, dtype), angle_TC.sin().to(device, dtype)
 
 
 def rotate(x_BHTC: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

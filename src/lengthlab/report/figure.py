@@ -31,7 +31,7 @@ def figure(curves: Sequence[Curve]) -> Figure:
         _panel(axes, curves, question)
     panels[0].set_ylabel("accuracy")
     handles, labels = panels[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    drawing.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False)
     return drawing
 
 
@@ -42,8 +42,8 @@ def _panel(axes: Axes, curves: Sequence[Curve], question: str) -> None:
     chance = curves[0].chance.get(question)
     if chance is not None:
         axes.axhline(chance, color="#777777", ls=":", lw=1.2, label="chance")
-    for colour, group in zip(COLOURS * 9, _groups(curves).items(), strict=False):
-        _draw(axes, group[0], group[1], question, colour)
+    for place, (name, group) in enumerate(_groups(curves).items()):
+        _draw(axes, name, group, question, COLOURS[place % len(COLOURS)], zorder=20 - place)
     axes.set_title(TITLES.get(question, question))
     axes.set_xlabel("pairs in the sequence, n")
     axes.set_ylim(-0.03, 1.03)
@@ -66,29 +66,30 @@ def _groups(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
     return groups
 
 
-def _draw(axes: Axes, name: str, group: Sequence[Curve], question: str, colour: str) -> None:
+def _draw(axes: Axes, name: str, group: Sequence[Curve], question: str, colour: str, zorder: float) -> None:
     by_length: dict[int, list[float]] = {}
     for curve in group:
         rows = [row for length in curve.lengths if (row := curve.row(length, question))]
         lows = [row.accuracy - row.interval[0] for row in rows]
         highs = [row.interval[1] - row.accuracy for row in rows]
         alpha = 1.0 if len(group) == 1 else 0.45
-        style = {"color": colour, "alpha": alpha, "lw": 0.8, "elinewidth": 1.2, "capsize": 2.5, "marker": "o", "ms": 3.5}
+        style = {"color": colour, "alpha": alpha, "zorder": zorder, "lw": 0.8, "marker": "o", "ms": 3.5, "capsize": 2.5}
         axes.errorbar([row.length for row in rows], [row.accuracy for row in rows], yerr=[lows, highs], **style)  # type: ignore[arg-type]
         for row in rows:
             by_length.setdefault(row.length, []).append(row.accuracy)
     seeds = f" ({len(group)} seeds)" if len(group) > 1 else ""
     means = [sum(values) / len(values) for _, values in sorted(by_length.items())]
-    axes.plot(sorted(by_length), means, color=colour, lw=2.4, label=f"{name}{seeds}")
+    axes.plot(sorted(by_length), means, color=colour, lw=2.4, zorder=zorder, label=f"{name}{seeds}")
 
 
 def save_figure(curves: Sequence[Curve], folder: Path) -> list[Path]:
     """`accuracy.png` and `accuracy.svg` in the folder."""
+    drawing = figure(curves)
     from matplotlib import rc_context
 
-    drawing = figure(curves)
     paths = [folder / "accuracy.png", folder / "accuracy.svg"]
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "lengthlab"}):
         for path in paths:
-            drawing.savefig(path, dpi=160)
+            # A date inside would make every picture a new file.
+            drawing.savefig(path, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
     return paths

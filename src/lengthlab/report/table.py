@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import fields
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +25,8 @@ def lengths_of(curves: Sequence[Curve]) -> list[int]:
 
 def terminal_table(curves: Sequence[Curve]) -> Table:
     """A row for each run and question; lengths beyond the training range are set apart."""
-    table = Table(title="Accuracy by length", title_justify="left", header_style="bold", pad_edge=False)
+    plain = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    table = Table(title="Accuracy by length", title_justify="left", header_style="bold", **plain)  # type: ignore[arg-type]
     for name in (*NAMES, "right"):
         table.add_column(name, no_wrap=True)
     reached = max(curve.trained[1] for curve in curves)
@@ -41,7 +43,7 @@ def terminal_table(curves: Sequence[Curve]) -> Table:
 
 def _coloured(row: Row | None) -> Text:
     if row is None:
-        return Text("-", style="dim")
+        return Text("–", style="dim")
     colour = "green" if row.accuracy > GOOD else "red" if row.accuracy < BAD else "yellow"
     return Text(f"{row.accuracy:.3f}", style=colour)
 

@@ -81,6 +81,8 @@ class ModuloRecall(Task):
 
     def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
         shortest, longest = lengths
+        require(size >= 1, f"the size of a batch must be at least 1, not {size}")
+        require(shortest <= longest, f"lengths must be (shortest, longest), not {lengths}")
         self.check_length(shortest)
         self.check_length(longest)
         device = generator.device

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Generator, Tensor
 
 from lengthlab.errors import require
@@ -25,8 +26,8 @@ class Answer:
     position_B: Tensor
     token_B: Tensor
 
-    def to(self, device: object) -> Answer:
-        return Answer(self.position_B.to(device), self.token_B.to(device))  # type: ignore[call-overload]
+    def to(self, device: torch.device | str) -> Answer:
+        return Answer(self.position_B.to(device), self.token_B.to(device))
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Batch:
     tokens_BT: Tensor
     answers: Mapping[str, Answer]
 
-    def to(self, device: object) -> Batch:
+    def to(self, device: torch.device | str) -> Batch:
         answers = {question: answer.to(device) for question, answer in self.answers.items()}
-        return Batch(self.tokens_BT.to(device), answers)  # type: ignore[call-overload]
+        return Batch(self.tokens_BT.to(device), answers)
 
 
 class Task(ABC):
@@ -98,7 +99,8 @@ class Task(ABC):
 
     def decode(self, tokens_T: Tensor) -> list[str]:
         """The words of one sequence, padding left out."""
-        return [self.words[token] for token in tokens_T.tolist() if token != self.pad]
+        words = self.words
+        return [words[token] for token in tokens_T.tolist() if token != self.pad]
 
     def check_length(self, length: int) -> None:
         """Refuse a length that cannot be drawn."""

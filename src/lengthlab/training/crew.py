@@ -15,7 +15,7 @@ from lengthlab.compute import device_named
 from lengthlab.errors import LabError
 from lengthlab.run import Run
 from lengthlab.store import Store
-from lengthlab.training.result import Result, measure, read_result
+from lengthlab.training.result import Result, claim, measure, read_result
 
 POLL_SECONDS = 0.1
 
@@ -43,13 +43,16 @@ def train_all(
     device_named(device)
     place = Store(store)
     place.prepare()
-    unfinished = []
+    unfinished, broken = [], {}
     for run in {run.id: run for run in runs}.values():
         folder = place.folder(run.id)
         if not folder.finished:
-            folder.write_json("run.json", run.to_json())
-            unfinished.append(run.id)
-    errors = _work(unfinished, place, device, workers or default_workers(device), watch)
+            try:
+                claim(folder, run)
+                unfinished.append(run.id)
+            except LabError as error:
+                broken[run.id] = str(error)
+    errors = broken | _work(unfinished, place, device, workers or default_workers(device), watch)
     return [_outcome(run, place, device, errors) for run in runs]
 
 

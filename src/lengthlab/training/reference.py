@@ -20,7 +20,7 @@ from lengthlab.run import Run
 from lengthlab.store import Folder, Store
 from lengthlab.training.checkpoint import NAME, load_checkpoint, save_checkpoint, save_weights
 from lengthlab.training.interrupt import interruptible
-from lengthlab.training.result import Result, measure, read_result, write_result
+from lengthlab.training.result import Result, claim, measure, read_result, write_result
 from lengthlab.training.trainee import Trainee
 
 LOG_STEPS = 50
@@ -45,7 +45,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu")
     folder = Store(store).folder(run.id)
     with folder.lock():
         if not folder.finished:
-            folder.write_json("run.json", run.to_json())
+            claim(folder, run)
             folder.remove("failure.json")
             with settled(place):
                 _train(run, folder, place)

@@ -59,6 +59,13 @@ def read_result(folder: Folder) -> Result:
         raise LabError(f"{folder.path / 'result.json'} is not the result of a run: move it away") from None
 
 
+def claim(folder: Folder, run: Run) -> None:
+    """Write down what the folder is for, before anything else; refuse one that somebody else's file is in."""
+    if (folder.path / "run.json").exists():
+        read_run(folder)
+    folder.write_json("run.json", run.to_json())
+
+
 def read_run(folder: Folder) -> Run:
     """The run that a folder holds, checked to be the one it is named after."""
     try:
@@ -66,7 +73,7 @@ def read_run(folder: Folder) -> Run:
     except LabError as error:
         raise LabError(f"{folder.path}: {error}") from None
     if run.id != folder.id:
-        raise LabError(f"{folder.path / 'run.json'} is the content of run {run.id}: folder and content do not agree")
+        raise LabError(f"{folder.path / 'run.json'} is the content of run {run.id}, not of this folder's: move it away")
     return run
 
 

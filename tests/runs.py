@@ -1,0 +1,100 @@
+"""Runs small enough to train in a second, what is compared of them, and a worker process for those that must die."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, ClassVar
+
+import torch
+from safetensors.torch import load_file
+from torch import Generator, Tensor
+
+from lengthlab.models import Model, hybrid_block
+from lengthlab.run import Run
+from lengthlab.schedule import Schedule, delayed, end_to_end
+from lengthlab.store import Folder, Store
+from lengthlab.tasks import Batch, ModuloRecall
+
+CPU = torch.device("cpu")
+TASK = ModuloRecall(modulus=2, values=4, keys=12)
+LR = 1e-2
+
+
+def small_model(width: int = 8) -> Model:
+    return hybrid_block(width=width, blocks=1, heads=2, mlp=1, positions="none", scores="log-n")
+
+
+def end_to_end_run(steps: int = 60, **changes: Any) -> Run:
+    return small_run(end_to_end(steps, lr=LR), **changes)
+
+
+def delayed_run(first: int = 60, joint: int = 60, last: int = 40, **changes: Any) -> Run:
+    return small_run(delayed(first, joint, last, lr=LR), **changes)
+
+
+def small_run(schedule: Schedule, **changes: Any) -> Run:
+    """Any schedule on the small model; measured at one length only, because a measurement costs as much as 50 steps."""
+    rest: dict[str, Any] = {"task": TASK, "model": small_model(), "lengths": (1, 3), "batch": 4, "evaluate": (3,)}
+    return Run(schedule=schedule, **rest | changes)
+
+
+@dataclass(frozen=True)
+class Recording(ModuloRecall):
+    """A user's own task that writes down what it is asked for: size, lengths and the seed of the generator."""
+
+    asked: ClassVar[list[tuple[int, tuple[int, int], int]]] = []
+
+    def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
+        self.asked.append((size, lengths, generator.initial_seed()))
+        return super().sample(size, lengths, generator)
+
+
+def folder_of(store: Path, run: Run) -> Folder:
+    return Store(store).folder(run.id)
+
+
+def weights(store: Path, run: Run) -> dict[str, Tensor]:
+    return load_file(folder_of(store, run).path / "weights.safetensors")
+
+
+def counts(store: Path, run: Run) -> Any:
+    return folder_of(store, run).read_json("result.json")["counts"]
+
+
+def learned(store: Path, run: Run) -> list[tuple[Any, ...]]:
+    """The log, without what depends on how fast the machine is."""
+    return [(line["step"], line["phase"], line["loss"], line["lr"]) for line in folder_of(store, run).read_log()]
+
+
+def identical(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    """Bit for bit."""
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def files_in(path: Path) -> dict[str, bytes]:
+    """Every file below a path with its content; a lock file is no content."""
+    files = [file for file in path.rglob("*") if file.is_file() and file.name != ".lock"]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def start_worker(store: Path, run: Run, before: str = "") -> subprocess.Popen[str]:
+    """A real worker on a run, as `train_all` starts it; `before` is Python for it to do first, to die at a chosen moment."""
+    folder_of(store, run).write_json("run.json", run.to_json())
+    code = f"import sys\nfrom lengthlab.training import worker\n{before}\nsys.exit(worker.main(*sys.argv[1:]))"
+    how = ["-c", code] if before else ["-m", "lengthlab.training.worker"]
+    return subprocess.Popen(
+        [sys.executable, *how, str(store), "cpu", run.id], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(happened: Callable[[], object], patience: float = 120.0) -> None:
+    """Until it has happened; a test that waits in vain fails instead of hanging."""
+    end = monotonic() + patience
+    while not happened():
+        assert monotonic() < end, "what the test waits for did not happen"
+        sleep(0.005)

@@ -1,0 +1,396 @@
+"""What a user types, and what comes back. Training happens once, in real processes, and most tests only look at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+import lengthlab
+from lengthlab.cli import main
+from lengthlab.cli.demo import summary
+from lengthlab.cli.progress import Progress
+from lengthlab.cli.report import write_report
+from lengthlab.cli.work import show, work
+from lengthlab.experiments.demo import demo
+from lengthlab.plan import read_plan
+from lengthlab.run import Run
+from lengthlab.schedule import Schedule
+from lengthlab.store import Store
+
+COMMANDS = ("demo", "train", "evaluate", "report", "tasks", "models", "experiments")
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PUBLISHED = ["experiment", "part", "model", "task", "training", "seed", "length", "question", "correct", "total", "run"]
+PLAN = """
+[[run]]
+task = { name = "modulo-recall", modulus = 2, keys = 16 }
+model = { name = "lstm", width = 8 }
+schedule = { name = "end-to-end", joint = 20, lr = 1e-3 }
+lengths = [1, 4]
+batch = 4
+seeds = [0, 1]
+evaluate = [4, 8]
+
+[[run]]
+task = { name = "modulo-recall", modulus = 2, keys = 16 }
+model = { name = "hybrid-block", width = 8, blocks = 1, heads = 2, mlp = 1 }
+schedule = { name = "delayed", first = 60, joint = 40, lr = 1e-3 }
+lengths = [1, 4]
+batch = 4
+seeds = [0, 1]
+evaluate = [4, 8]
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The command line, in this process."""
+
+    def call(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["lengthlab", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        return Done(int(left.value.code or 0), *capsys.readouterr())
+
+    return call
+
+
+def in_process(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lengthlab", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Trained:
+    plan: Path
+    store: Path
+    done: subprocess.CompletedProcess[str]
+
+    @property
+    def runs(self) -> list[Run]:
+        return read_plan(self.plan)
+
+    def files(self) -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in self.store.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """Two runs of two seeds each, trained by the command line as a user would."""
+    folder = tmp_path_factory.mktemp("trained")
+    plan = folder / "plan.toml"
+    plan.write_text(PLAN)
+    return Trained(plan, folder / "runs", in_process("train", plan, "--store", folder / "runs"))
+
+
+@pytest.fixture
+def copied(trained: Trained, tmp_path: Path) -> Trained:
+    """The same in a folder that a test may change."""
+    shutil.copytree(trained.store, tmp_path / "runs")
+    return replace(trained, store=tmp_path / "runs")
+
+
+def test_help_says_what_there_is_and_where_to_start(call: Call) -> None:
+    done = call("--help")
+    assert done.code == 0
+    assert "lengthlab demo" in done.out
+    for command in COMMANDS:
+        assert f"\n  {command} " in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(call: Call, command: str) -> None:
+    done = call(command, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: lengthlab {command}")
+    assert call(command, "-h").out == done.out
+
+
+def test_help_comes_in_under_half_a_second_because_torch_stays_out() -> None:
+    seconds = []
+    for _ in range(5):
+        start = perf_counter()
+        done = in_process("--help")
+        seconds.append(perf_counter() - start)
+    assert done.returncode == 0
+    assert min(seconds) < 0.5
+    code = "import sys; from lengthlab.cli import cli; cli(['--help'], standalone_mode=False); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, timeout=60).returncode == 0
+
+
+def test_the_version_is_the_packages(call: Call) -> None:
+    assert lengthlab.__version__ in call("--version").out
+
+
+def test_training_prints_the_table_and_where_it_comes_from(trained: Trained) -> None:
+    assert trained.done.returncode == 0
+    out = trained.done.stdout
+    for word in ("Accuracy by length", "lstm", "end-to-end", "hybrid-block", "delayed", "n=4", "n=8", "modulo", "recall"):
+        assert word in out
+    assert "n = 1…4. Seeds 0, 1" in out
+
+
+def test_training_leaves_a_finished_folder_for_every_run_and_nothing_beside(trained: Trained) -> None:
+    folders = Store(trained.store).folders()
+    assert {folder.id for folder in folders} == {run.id for run in trained.runs}
+    assert all(folder.finished for folder in folders)
+    kept = {path.name for path in trained.store.rglob("*") if path.is_file()}
+    assert kept - {".lock"} == {"run.json", "log.jsonl", "weights.safetensors", "result.json"}
+
+
+def test_without_a_terminal_progress_is_plain_lines(trained: Trained) -> None:
+    lines = trained.done.stderr.splitlines()
+    assert "\x1b" not in trained.done.stderr
+    for run in trained.runs:
+        own = [line for line in lines if line.startswith(run.label)]
+        assert "waiting" in own[0]
+        assert f"finished  step {run.steps} of {run.steps}  loss " in own[-1]
+    assert len(lines) < 40
+
+
+def watched(run: Run, store: Path, log: Sequence[dict[str, object]], capsys: pytest.CaptureFixture[str]) -> str:
+    """What progress says of a run with that log."""
+    folder = Store(store).folder(run.id)
+    folder.write_json("run.json", run.to_json())
+    for line in log:
+        folder.append_log(line)
+    with Progress([run], str(store)):
+        pass
+    return capsys.readouterr().err
+
+
+def test_a_plain_line_tells_run_phase_step_loss_accuracy_and_time_left(
+    trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = trained.runs[2]
+    log = {"step": 50, "phase": 1, "loss": 1.25, "lr": 1e-3, "samples_per_second": 10.0, "accuracy": {"4": 0.75, "12": 0.5}}
+    said = watched(run, tmp_path, [log], capsys)
+    assert said.startswith("hybrid-block delayed seed 0: ")
+    # 50 more steps of 4 samples, 10 samples a second
+    for word in ("1 of 2, attention off", "step 50 of 100", "loss 1.2500", "0.75 at n=4", "0.50 at n=12", "time left 20 s"):
+        assert word in said
+
+
+def test_a_run_that_has_logged_nothing_waits(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "waiting" in watched(trained.runs[0], tmp_path, [], capsys)
+
+
+def test_in_a_terminal_a_live_table_shows_a_row_for_each_run(trained: Trained) -> None:
+    mine, theirs = pty.openpty()
+    command = [sys.executable, "-m", "lengthlab", "train", str(trained.plan), "--store", str(trained.store)]
+    wide = os.environ | {"COLUMNS": "140", "TERM": "xterm"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=wide)
+    os.close(theirs)
+    said = read_all(mine)
+    assert process.wait(60) == 0
+    assert "\x1b[" in said
+    for word in ("phase", "step", "loss", "in range", "beyond", "time left", *(run.label for run in trained.runs)):
+        assert word in said
+
+
+def read_all(terminal: int) -> str:
+    """Everything written to a terminal until its other end is closed."""
+    pieces = []
+    try:
+        while piece := os.read(terminal, 4096):
+            pieces.append(piece)
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.close(terminal)
+    return b"".join(pieces).decode()
+
+
+def test_the_same_command_again_only_reads(call: Call, trained: Trained) -> None:
+    before = trained.files()
+    done = call("train", trained.plan, "--store", trained.store)
+    assert (done.code, done.out) == (0, trained.done.stdout)
+    assert trained.files() == before
+
+
+def test_json_rows_have_the_field_names_of_published_rows(call: Call, trained: Trained) -> None:
+    done = call("train", trained.plan, "--store", trained.store, "--json")
+    rows = json.loads(done.out)
+    assert all(list(row) == PUBLISHED for row in rows)
+    found = {(row["run"], row["length"], row["question"]) for row in rows}
+    wanted = {(run.id, n, question) for run in trained.runs for n in (4, 8) for question in ("modulo", "recall", "both")}
+    assert found == wanted
+    assert len(rows) == len(wanted)
+
+
+def test_set_changes_every_run_of_the_file(call: Call, trained: Trained) -> None:
+    done = call("train", trained.plan, "--store", trained.store, "--json", "--set", "seeds=[1]")
+    assert {(row["model"], row["seed"]) for row in json.loads(done.out)} == {("lstm", 1), ("hybrid-block", 1)}
+
+
+def test_more_lengths_are_measured_without_training_again(call: Call, copied: Trained) -> None:
+    weights = {path: path.read_bytes() for path in copied.store.rglob("weights.safetensors")}
+    words = ("train", copied.plan, "--store", copied.store, "--json", "--set", "evaluate=[4, 16]", "--set", "seed=0")
+    rows = json.loads(call(*words).out)
+    assert {row["length"] for row in rows} == {4, 8, 16}
+    assert {path: path.read_bytes() for path in copied.store.rglob("weights.safetensors")} == weights
+
+
+def test_evaluate_by_folder_shows_and_keeps_the_new_length(call: Call, copied: Trained) -> None:
+    run = copied.runs[0]
+    done = call("evaluate", copied.store / run.id, "--lengths", "2,16", "--samples", "60")
+    assert done.code == 0
+    assert "n=16" in done.out
+    counts = json.loads((copied.store / run.id / "result.json").read_text())["counts"]
+    assert {(count["length"], count["total"]) for count in counts} == {(2, 60), (4, 1000), (8, 1000), (16, 60)}
+
+
+def test_evaluate_by_the_start_of_an_id_prints_rows(call: Call, copied: Trained) -> None:
+    run = copied.runs[0]
+    done = call("evaluate", run.id[:8], "--store", copied.store, "--lengths", "3", "--samples", "10", "--json")
+    rows = json.loads(done.out)
+    assert all(list(row) == PUBLISHED for row in rows)
+    assert {row["run"] for row in rows} == {run.id}
+    assert {row["length"] for row in rows} == {3, 4, 8}
+
+
+def test_evaluate_from_inside_the_run_folder(call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(copied.store / copied.runs[0].id)
+    done = call("evaluate", ".", "--lengths", "3", "--samples", "10")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_report_is_tables_and_figures_beside_the_runs(call: Call, copied: Trained) -> None:
+    done = call("report", copied.store)
+    assert (done.code, done.err) == (0, "")
+    assert "Accuracy by length" in done.out
+    written = copied.store / "report"
+    assert sorted(path.name for path in written.iterdir()) == ["accuracy.png", "accuracy.svg", "table.csv", "table.md"]
+    assert all(f"wrote {path}" in done.out for path in written.iterdir())
+    assert all(run.id in (written / "table.md").read_text() for run in copied.runs)
+
+
+def test_a_report_names_unfinished_runs_and_leaves_them_out(call: Call, copied: Trained, tmp_path: Path) -> None:
+    begun, *finished = copied.runs
+    (copied.store / begun.id / "result.json").unlink()
+    done = call("report", copied.store, "--out", tmp_path / "out")
+    assert done.code == 0
+    assert done.err.splitlines() == [f"lengthlab: left out: run {begun.id} is not finished"]
+    text = (tmp_path / "out" / "table.csv").read_text()
+    assert begun.id not in text
+    assert all(run.id in text for run in finished)
+
+
+def test_a_report_as_json_writes_nothing(call: Call, copied: Trained) -> None:
+    rows = json.loads(call("report", copied.store, "--json").out)
+    assert all(list(row) == PUBLISHED for row in rows)
+    assert not (copied.store / "report").exists()
+
+
+def test_the_demo_compares_like_with_like() -> None:
+    runs = demo((0, 1))
+    assert [(run.seed, run.schedule.name) for run in runs] == [
+        *((0, "end-to-end"), (0, "delayed")),
+        *((1, "end-to-end"), (1, "delayed")),
+    ]
+    first = runs[0]
+    for run in runs:
+        assert (run.task, run.model, run.steps, run.batch) == (first.task, first.model, first.steps, first.batch)
+        assert run.lengths == (1, 10)
+        assert set(run.evaluate) >= {5, 10, 20, 30, 40, 60}
+    whole, delayed = first.schedule.phases, runs[1].schedule.phases
+    assert not any(phase.off or phase.asks for phase in whole)
+    assert delayed[0].off == ("attention",)
+    assert not any(phase.off or phase.asks for phase in delayed[1:])
+    assert {tuple(phase.rates) for phase in (*whole, *delayed)} == {("rest",)}
+
+
+def test_the_demo_at_a_tiny_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [replace(run, schedule=tiny(run.schedule), batch=4) for run in demo((0,))]
+    curves = work(runs, str(tmp_path), "cpu", workers=2, experiment="demo")
+    show(curves, as_json=True)
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["experiment"], row["training"]) for row in rows} == {("demo", "end-to-end"), ("demo", "delayed")}
+    assert {row["length"] for row in rows} == {5, 10, 20, 30, 40, 60}
+    said = summary(curves)
+    assert all(word in said for word in ("end-to-end", "delayed", "at n=10", "at n=30", "at n=60"))
+    paths = write_report(curves, tmp_path / "demo-seed-0")
+    assert {path.name for path in paths} == {"table.md", "table.csv", "accuracy.png", "accuracy.svg"}
+
+
+def tiny(schedule: Schedule) -> Schedule:
+    return replace(schedule, phases=tuple(replace(phase, length=3) for phase in schedule.phases))
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("tasks", ["modulo-recall", "modulo", "recall"]),
+        (
+            "models",
+            ["transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"],
+        ),
+        ("experiments", ["demo"]),
+    ],
+)
+def test_a_catalogue_lists_what_there_is_with_a_line_each(call: Call, command: str, names: list[str]) -> None:
+    lines = call(command).out.splitlines()
+    assert [line.split()[0] for line in lines] == names
+    about = json.loads(call(command, "--json").out)
+    assert list(about) == names
+    assert all(text for text in about.values())
+
+
+@pytest.mark.parametrize("name", ["modulo-recall", "modulo", "recall"])
+def test_a_task_card_has_a_sample_chance_and_the_scores_of_trivial_answers(call: Call, name: str) -> None:
+    text = call("tasks", name).out
+    for word in (f"{name}:", "<bos>", "scored", "vocabulary", "chance", "commonest", "last value seen"):
+        assert word in text
+    card = json.loads(call("tasks", name, "--json").out)
+    assert card["name"] == name
+    assert set(card["scored"]) == set(name.split("-"))
+    assert set(card["chance"]) == {*name.split("-"), "both"}
+
+
+def test_a_model_card_has_the_composition_the_parameters_and_what_is_off(call: Call) -> None:
+    text = call("models", "hybrid-block").out
+    (off,) = [line for line in text.splitlines() if "off while delayed" in line]
+    assert off.strip().startswith("attention")
+    lines = json.loads(call("models", "hybrid-block", "--json").out)
+    (part,) = [line for line in lines if line["path"] == "body.attention"]
+    assert part["off"]
+    assert f"{part['parameters']:,} parameters are off" in text
+    assert f"{sum(line['parameters'] for line in lines if line['depth'] == 0):,} parameters" in text
+
+
+def test_a_model_without_attention_says_that_there_is_nothing_to_delay(call: Call) -> None:
+    assert "nothing to switch off" in call("models", "lstm").out
+
+
+def test_an_experiment_card_has_claim_cost_command_and_runs(call: Call) -> None:
+    text = call("experiments", "demo").out
+    assert all(word in text for word in ("Claim:", "Cost:", "Command: lengthlab demo"))
+    runs = json.loads(call("experiments", "demo", "--json").out)
+    assert [run["id"] for run in runs] == [run.id for run in demo((0,))]
+    assert all(run["id"] in text for run in runs)
+
+
+def test_cards_of_things_in_ones_own_files(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    assert "<parity>" in call("tasks", "parity_task.py:Parity").out
+    text = call("models", "three_lstms.py:three_lstms").out
+    assert "three-lstms: width 64" in text
+    assert "3 times" in text

@@ -1,0 +1,95 @@
+"""The examples work as they stand: as scripts, and from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthlab.cli import main
+from lengthlab.source import load_reference
+from lengthlab.tasks import Task
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def script(name: str, folder: Path) -> str:
+    """What an example prints, run as a user would; it keeps its runs in the folder it is run in."""
+    done = subprocess.run([sys.executable, str(EXAMPLES / name)], cwd=folder, capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list((folder / "runs").glob("*/result.json"))) > 0
+    return done.stdout
+
+
+def test_the_task_example_learns_parity_far_beyond_its_training_length(tmp_path: Path) -> None:
+    printed = re.findall(r"n=(\d+): (\d\.\d+)", script("parity_task.py", tmp_path))
+    assert [int(n) for n, _ in printed] == [8, 16, 32]
+    assert min(float(accuracy) for _, accuracy in printed) >= 0.9
+
+
+def test_the_model_example_trains_both_of_its_models(tmp_path: Path) -> None:
+    lines = script("three_lstms.py", tmp_path).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["three-lstms", "lstms-and-mean"]
+    for line in lines:
+        accuracies = re.findall(r"(\d\.\d+) at n=(\d+)", line)
+        assert [int(n) for _, n in accuracies] == [4, 8, 16]
+        assert float(accuracies[0][0]) >= 0.9
+
+
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Any]:
+    """The rows that `lengthlab train` prints for an example, made small."""
+
+    def rows(plan: str, *overrides: str) -> Any:
+        changed = [word for override in (*overrides, "batch=4", "seed=0") for word in ("--set", override)]
+        words = ["train", str(EXAMPLES / plan), "--store", str(tmp_path), "--json", *changed]
+        monkeypatch.setattr(sys, "argv", ["lengthlab", *words])
+        with pytest.raises(SystemExit) as left:
+            main()
+        out, err = capsys.readouterr()
+        assert not left.value.code, err
+        return json.loads(out)
+
+    return rows
+
+
+def test_a_task_of_ones_own_trains_from_the_command_line(rows: Callable[..., Any]) -> None:
+    made = rows("parity.toml", "schedule.joint=5", "schedule.last=5", "model.width=8", "evaluate=[8, 32]")
+    assert {(row["task"], row["model"]) for row in made} == {("parity", "lstm")}
+    assert {(row["length"], row["question"]) for row in made} == {(n, q) for n in (8, 32) for q in ("parity", "both")}
+
+
+def test_a_model_of_ones_own_trains_from_the_command_line(rows: Callable[..., Any]) -> None:
+    made = rows("three_lstms.toml", "schedule.joint=5", "schedule.last=5", "model.width=8", "evaluate=[10]")
+    assert {(row["task"], row["model"]) for row in made} == {("modulo", "three-lstms")}
+
+
+def parity() -> Task:
+    kind = load_reference("parity_task.py:Parity", EXAMPLES)
+    assert isinstance(kind, type)
+    made = kind()
+    assert isinstance(made, Task)
+    return made
+
+
+@settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 2**31), shortest=st.integers(1, 6), more=st.integers(0, 6))
+def test_the_task_example_solves_what_it_samples(seed: int, shortest: int, more: int) -> None:
+    task = parity()
+    batch = task.sample(8, (shortest, shortest + more), torch.Generator().manual_seed(seed))
+    answer = batch.answers["parity"]
+    for tokens, at, token in zip(batch.tokens_BT, answer.position_B.tolist(), answer.token_B.tolist(), strict=True):
+        words = task.decode(tokens)
+        assert shortest <= len(words) - 3 <= shortest + more
+        assert (words[at], words[at + 1]) == ("<parity>", task.words[token])
+        assert task.solve(words[:-1]) == {"parity": words[-1]}
+        assert words[-1] == str(sum(word == "1" for word in words[1:-2]) % 2)

@@ -1,0 +1,285 @@
+"""What must always hold: one test for each of the seven sentences of the design, at a tiny size, the sentence as its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import (
+    CPU,
+    LR,
+    Recording,
+    counts,
+    delayed_run,
+    end_to_end_run,
+    files_in,
+    folder_of,
+    identical,
+    learned,
+    small_run,
+    start_worker,
+    wait_for,
+    weights,
+)
+from torch import Tensor
+
+from lengthlab.cli import main
+from lengthlab.compute import settled
+from lengthlab.errors import LabError
+from lengthlab.models import MODELS
+from lengthlab.run import Run
+from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
+from lengthlab.seeds import seed_for
+from lengthlab.training import reference, train, train_all
+from lengthlab.training.checkpoint import NAME
+from lengthlab.training.trainee import Trainee
+
+WITH_ATTENTION = sorted(set(MODELS) - {"lstm"})
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with settled(CPU):
+        yield
+
+
+def state(trainee: Trainee) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in trainee.network.state_dict().items()}
+
+
+# 1
+
+
+@given(name=st.sampled_from(WITH_ATTENTION), covers=st.sampled_from(["part", "function"]), seed=st.integers(0, 99))
+@settings(max_examples=15, deadline=None)
+def test_a_delayed_part_is_bit_identical_before_and_after_its_phase_off(name: str, covers: str, seed: int) -> None:
+    model = MODELS[name](width=8, blocks=2, heads=2, mlp=1)
+    trainee = Trainee(small_run(delayed(4, joint=1, lr=0.1, covers=covers), model=model, seed=seed), CPU)  # type: ignore[arg-type]
+    before = state(trainee)
+    off = [name for name in before if f".{trainee.phase.off[0]}." in f".{name}"]
+    for _ in range(4):
+        trainee.advance()
+    during = state(trainee)
+    assert off
+    assert identical({name: during[name] for name in off}, {name: before[name] for name in off})
+    assert not torch.equal(during["head.weight"], before["head.weight"])
+    assert not any(name in off for name, value in trainee.network.named_parameters() if value in trainee.optimizer.state)
+    trainee.advance()
+    assert any(not torch.equal(state(trainee)[name], before[name]) for name in off)
+
+
+# 2
+
+
+class Killed(BaseException):
+    """Nothing in the package may catch it, so that it is as good as a kill."""
+
+
+def train_until_killed(run: Run, store: Path, step: int, checkpoint_seconds: float) -> None:
+    advance = Trainee.advance
+
+    def dying(trainee: Trainee) -> float:
+        if trainee.step == step:
+            raise Killed
+        return advance(trainee)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainee, "advance", dying)
+        patch.setattr(reference, "CHECKPOINT_SECONDS", checkpoint_seconds)
+        with pytest.raises(Killed):
+            train(run, store)
+
+
+INTERRUPTED = delayed_run(first=20, joint=25, last=10)
+
+
+@pytest.fixture(scope="module")
+def unkilled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("unkilled")
+    train(INTERRUPTED, store)
+    return store
+
+
+@given(steps=st.lists(st.integers(0, 54), min_size=1, max_size=3), checkpoint_seconds=st.sampled_from([-1.0, 1e9]))
+@settings(max_examples=6, deadline=None)
+def test_a_run_killed_at_any_moment_and_started_again_equals_an_unkilled_one(
+    tmp_path_factory: pytest.TempPathFactory, unkilled: Path, steps: list[int], checkpoint_seconds: float
+) -> None:
+    store = tmp_path_factory.mktemp("killed")
+    for step in sorted(steps):  # a later kill comes to a run that has gone on from the earlier one
+        train_until_killed(INTERRUPTED, store, step, checkpoint_seconds)
+    train(INTERRUPTED, store)
+    assert identical(weights(store, INTERRUPTED), weights(unkilled, INTERRUPTED))
+    assert counts(store, INTERRUPTED) == counts(unkilled, INTERRUPTED)
+    assert learned(store, INTERRUPTED) == learned(unkilled, INTERRUPTED)
+
+
+def test_a_run_that_ends_with_a_part_off_equals_an_unkilled_one_when_killed_while_measuring(tmp_path: Path) -> None:
+    run = small_run(Schedule("closed", (Phase(30, LR), Phase(10, LR, off=("attention",)))))
+    train(run, tmp_path / "unkilled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "accuracy", raise_killed)
+        with pytest.raises(Killed):
+            train(run, tmp_path / "killed")
+    train(run, tmp_path / "killed")
+    assert counts(tmp_path / "killed", run) == counts(tmp_path / "unkilled", run)
+
+
+def raise_killed(*_: object) -> None:
+    raise Killed
+
+
+# 3
+
+
+@given(order=st.lists(st.integers(0, 2), min_size=8, max_size=20))
+@settings(max_examples=6, deadline=None)
+def test_several_runs_trained_together_give_what_they_give_alone(order: Sequence[int]) -> None:
+    # Step by step in one process, in any order, with somebody else drawing random numbers; test_training has the processes.
+    runs = [delayed_run(first=3, joint=30), end_to_end_run(), end_to_end_run(seed=1)]
+    together = [Trainee(run, CPU) for run in runs]
+    for number in order:
+        together[number].advance()
+        torch.rand(1)
+    for run, trainee in zip(runs, together, strict=True):
+        alone = Trainee(run, CPU)
+        while alone.step < trainee.step:
+            alone.advance()
+        assert identical(state(trainee), state(alone))
+
+
+# 4
+
+
+@given(lengths=st.tuples(st.integers(1, 4), st.integers(0, 4)).map(lambda pair: (pair[0], sum(pair))), seed=st.integers(0, 99))
+@settings(max_examples=6, deadline=None)
+def test_nothing_in_training_sees_a_length_above_the_training_range(
+    tmp_path_factory: pytest.TempPathFactory, lengths: tuple[int, int], seed: int
+) -> None:
+    run = delayed_run(2, 2, 2, task=Recording(2, 4, 12), lengths=lengths, seed=seed, evaluate=(12,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recording, "asked", [])
+        patch.setattr(reference, "LOG_STEPS", 2)
+        patch.setattr(reference, "PROBE_STEPS", 2)
+        train(run, tmp_path_factory.mktemp("run"))
+        data = range(seed_for("data", seed), seed_for("data", seed) + run.steps)
+        learned_from = [asked for _, asked, start in Recording.asked if start in data]
+        assert learned_from == [lengths] * run.steps
+        assert (12, 12) in {asked for _, asked, _ in Recording.asked}
+    trainee = Trainee(run, CPU)
+    sequences = [run.task.decode(tokens_T) for step in range(run.steps) for tokens_T in trainee.batch(step).tokens_BT]
+    pairs = [(words.index("<modulo>") - 1) // 2 for words in sequences]
+    assert lengths[0] <= min(pairs) <= max(pairs) <= lengths[1]
+
+
+# 5
+
+
+def test_two_processes_on_one_store_do_not_corrupt_it(tmp_path: Path) -> None:
+    run = delayed_run(first=60, joint=60)
+    worker = start_worker(tmp_path / "shared", run)
+    wait_for(lambda: folder_of(tmp_path / "shared", run).read_log())
+    train(run, tmp_path / "shared")
+    assert worker.wait(timeout=120) == 0
+    worker.communicate()
+    train(run, tmp_path / "alone")
+    assert identical(weights(tmp_path / "shared", run), weights(tmp_path / "alone", run))
+    assert learned(tmp_path / "shared", run) == learned(tmp_path / "alone", run)
+
+
+@pytest.mark.parametrize("name", ["run.json", "result.json", "weights.safetensors", NAME])
+def test_a_truncated_file_in_a_store_is_named_and_left_alone(tmp_path: Path, name: str) -> None:
+    run = delayed_run(3, 3, 3)
+    if name == NAME:
+        train_until_killed(run, tmp_path, step=5, checkpoint_seconds=-1.0)
+    else:
+        train(run, tmp_path)
+    path = folder_of(tmp_path, run).path / name
+    path.write_bytes(path.read_bytes()[:-20])
+    before = files_in(tmp_path)
+    with pytest.raises(LabError, match=name.replace(".", r"\.")):
+        train(run, tmp_path).accuracy(length=4)
+    assert files_in(tmp_path) == before
+
+
+# 6
+
+
+def test_a_loss_that_is_not_finite_stops_that_run_with_a_record_and_the_others_go_on(tmp_path: Path) -> None:
+    exploding = small_run(end_to_end(50, lr=1e30))
+    fine = end_to_end_run(steps=20)
+    failed, went_on = train_all([exploding, fine], tmp_path, workers=1)
+    assert failed.result is None
+    assert failed.error is not None
+    assert f"the loss of run {exploding.id}" in failed.error
+    folder = folder_of(tmp_path, exploding)
+    record = json.loads((folder.path / "failure.json").read_text())
+    assert (record["run"], record["message"]) == (exploding.id, failed.error)
+    assert not folder.finished
+    assert went_on.error is None
+    assert folder_of(tmp_path, fine).finished
+
+
+# 7
+
+PLAN = """
+[[run]]
+task = { name = "modulo-recall", modulus = 2, values = 4, keys = 12 }
+model = { name = "hybrid-block", width = 8, blocks = 1, heads = 2, mlp = 1 }
+schedule = { name = "end-to-end", joint = 10 }
+lengths = [1, 3]
+batch = 4
+"""
+
+
+def spoil_toml(folder: Path) -> tuple[list[str], str]:
+    (folder / "plan.toml").write_text("[[run]\n")
+    return ["train", "plan.toml", "--store", "store"], "plan.toml"
+
+
+def spoil_specification(folder: Path) -> tuple[list[str], str]:
+    return ["train", "plan.toml", "--store", "store", "--set", "model.wdith=8"], "model.wdith"
+
+
+def spoil_length(folder: Path) -> tuple[list[str], str]:
+    return ["train", "plan.toml", "--store", "store", "--set", "evaluate=[13]"], "length 13"
+
+
+def spoil_device(folder: Path) -> tuple[list[str], str]:
+    return ["train", "plan.toml", "--store", "store", "--device", "abacus"], "abacus"
+
+
+def spoil_checkpoint(folder: Path) -> tuple[list[str], str]:
+    from lengthlab.plan import read_plan
+
+    (run,) = read_plan(folder / "plan.toml")
+    train_until_killed(run, folder / "store", step=5, checkpoint_seconds=-1.0)
+    path = folder_of(folder / "store", run).path / NAME
+    path.write_bytes(path.read_bytes()[:100])
+    return ["train", "plan.toml", "--store", "store"], NAME
+
+
+@pytest.mark.parametrize("spoil", [spoil_specification, spoil_toml, spoil_checkpoint, spoil_length, spoil_device])
+def test_bad_input_ends_in_one_line_that_says_what_and_where(
+    spoil: Callable[[Path], tuple[list[str], str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    arguments, named = spoil(tmp_path)
+    before = files_in(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["lengthlab", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("lengthlab: ")]
+    assert ended.value.code == 2
+    assert len(said) == 1
+    assert named in said[0]
+    assert files_in(tmp_path) == before

@@ -1,0 +1,275 @@
+"""Tables and figures, made of run folders that were written by hand: no torch, no training."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from lengthlab.report.curves import Curve, read_curves
+from lengthlab.report.figure import figure, save_figure
+from lengthlab.report.table import as_csv, markdown, provenance, terminal_table
+from lengthlab.store import Folder
+
+Counts = Mapping[int, Mapping[str, int]]
+FAR: Counts = {
+    5: {"modulo": 990, "recall": 980, "both": 970},
+    10: {"modulo": 1000, "recall": 950, "both": 950},
+    40: {"modulo": 500, "recall": 40, "both": 20},
+}
+
+
+def result(run: str = "0123456789ab", counts: Counts = FAR, total: int = 1000, **changed: Any) -> dict[str, Any]:
+    rows = [
+        {"length": length, "question": question, "correct": correct, "total": total}
+        for length, by_question in counts.items()
+        for question, correct in by_question.items()
+    ]
+    return {
+        "run": run,
+        "model": "hybrid-block",
+        "task": "modulo-recall",
+        "training": "delayed",
+        "seed": 0,
+        "lengths": [1, 10],
+        "steps": 100,
+        "batch": 8,
+        "chance": {"modulo": 0.5, "recall": 0.1, "both": 0.05},
+        "counts": rows,
+        "seconds": 1.5,
+        "hardware": "a slide rule",
+        "versions": {"lengthlab": "0.1.0", "torch": "2.13.0", "python": "3.11.7"},
+        "date": "2025-01-01T00:00:00+00:00",
+    } | changed
+
+
+def write(store: Path, data: Mapping[str, Any]) -> Folder:
+    folder = Folder(store / data["run"])
+    folder.write_json("run.json", {})
+    folder.write_json("result.json", data)
+    return folder
+
+
+def curves_of(store: Path, *results: Mapping[str, Any]) -> list[Curve]:
+    curves, problems = read_curves([write(store, data) for data in results])
+    assert problems == []
+    return curves
+
+
+def in_terminal(curves: list[Curve], width: int = 160) -> list[list[str]]:
+    """The words of every line; how lines and columns are ruled is a matter of taste."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(terminal_table(curves))
+    assert isinstance(console.file, io.StringIO)
+    return [re.sub(r"[^\w\s.=…–-]", " ", line).split() for line in console.file.getvalue().splitlines()]
+
+
+def in_markdown(curves: list[Curve]) -> list[list[str]]:
+    """The cells of every line of the table."""
+    lines = [line for line in markdown(curves).splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def of_question(question: str, lines: list[list[str]]) -> list[list[str]]:
+    return [line for line in lines if question in line]
+
+
+def test_the_terminal_shows_a_line_for_each_question_both_first(tmp_path: Path) -> None:
+    lines = in_terminal(curves_of(tmp_path, result()))
+    assert [line for line in lines if "0." in " ".join(line)] == [
+        ["hybrid-block", "delayed", "0", "both", "0.970", "0.950", "0.020"],
+        ["modulo", "0.990", "1.000", "0.500"],
+        ["recall", "0.980", "0.950", "0.040"],
+    ]
+
+
+def test_lengths_stand_in_order_whatever_order_they_were_measured_in(tmp_path: Path) -> None:
+    shuffled = {length: FAR[length] for length in (40, 5, 10)}
+    lines = in_terminal(curves_of(tmp_path, result(counts=shuffled)))
+    assert of_question("n=5", lines)[0][-3:] == ["n=5", "n=10", "n=40"]
+    assert of_question("both", lines)[0][-3:] == ["0.970", "0.950", "0.020"]
+
+
+def test_six_lengths_fit_into_eighty_columns_with_nothing_cut(tmp_path: Path) -> None:
+    # What the demo shows, in a terminal as wide as terminals are when nobody touches them.
+    counts = dict.fromkeys((5, 10, 20, 30, 40, 60), FAR[5])
+    curves = curves_of(tmp_path, result(counts=counts), result("b" * 12, counts=counts, training="end-to-end"))
+    lines = in_terminal(curves, width=80)
+    assert of_question("both", lines) == [
+        ["hybrid-block", "delayed", "0", "both", *["0.970"] * 6],
+        ["hybrid-block", "end-to-end", "0", "both", *["0.970"] * 6],
+    ]
+    assert "…" not in " ".join(" ".join(line) for line in lines)
+
+
+def test_every_cell_of_the_markdown_has_its_wilson_interval(tmp_path: Path) -> None:
+    lines = in_markdown(curves_of(tmp_path, result()))
+    assert lines[0] == ["model", "training", "seed", "right", "n=5", "n=10", "n=40", "run"]
+    assert of_question("both", lines) == [
+        [
+            *("hybrid-block", "delayed", "0", "both"),
+            *("0.970 (0.957–0.979)", "0.950 (0.935–0.962)", "0.020 (0.013–0.031)"),
+            "`0123456789ab`",
+        ]
+    ]
+
+
+def test_every_line_of_the_markdown_table_has_as_many_cells(tmp_path: Path) -> None:
+    curves = curves_of(tmp_path, result(), result("b" * 12, counts={7: {"modulo": 1, "recall": 2, "both": 1}}))
+    lines = in_markdown(curves)
+    assert len(lines) == 2 + 6
+    assert {len(line) for line in lines} == {4 + 4 + 1}
+
+
+def test_a_cell_that_was_not_measured_is_a_dash_everywhere(tmp_path: Path) -> None:
+    curves = curves_of(tmp_path, result(), result("b" * 12, counts={5: FAR[5]}, seed=1))
+    assert of_question("recall", in_terminal(curves))[1] == ["recall", "0.980", "–", "–"]
+    assert [line[5:7] for line in in_markdown(curves) if "bbbb" in line[-1]] == [["–", "–"]] * 3
+
+
+def test_what_was_not_measured_has_no_line_in_the_csv(tmp_path: Path) -> None:
+    curves = curves_of(tmp_path, result(), result("b" * 12, counts={5: FAR[5]}, seed=1))
+    lines = list(csv.DictReader(io.StringIO(as_csv(curves))))
+    assert [line["length"] for line in lines if line["seed"] == "1"] == ["5", "5", "5"]
+    assert len(lines) == 9 + 3
+
+
+def test_the_csv_has_the_published_names_the_counts_and_the_interval(tmp_path: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(as_csv(curves_of(tmp_path, result())))))
+    (line,) = [line for line in lines if (line["length"], line["question"]) == ("10", "both")]
+    assert line == {
+        **{"experiment": "", "part": "", "model": "hybrid-block", "task": "modulo-recall", "training": "delayed"},
+        **{"seed": "0", "length": "10", "question": "both", "correct": "950", "total": "1000", "run": "0123456789ab"},
+        **{"accuracy": "0.9500", "low": "0.9347", "high": "0.9619"},
+    }
+
+
+def test_every_seed_has_lines_of_its_own_in_the_order_given(tmp_path: Path) -> None:
+    curves = curves_of(tmp_path, *(result(f"{seed}" * 12, seed=seed) for seed in (2, 0, 1)))
+    assert [line[2] for line in of_question("both", in_terminal(curves))] == ["2", "0", "1"]
+    assert [line[2] for line in of_question("both", in_markdown(curves))] == ["2", "0", "1"]
+
+
+def test_provenance_says_range_seeds_samples_chance_and_machine(tmp_path: Path) -> None:
+    curves = curves_of(tmp_path, result(), result("b" * 12, total=2000, seed=3))
+    text = " ".join(provenance(curves))
+    for word in ("1…10", "0, 3", "1000 or 2000 samples", "modulo-recall: 0.05", "a slide rule", "torch 2.13.0"):
+        assert word in text
+    assert markdown(curves).rstrip().endswith("\n".join(provenance(curves)))
+
+
+def test_a_task_with_one_question_has_one_line(tmp_path: Path) -> None:
+    one = result(counts={5: {"parity": 900, "both": 900}}, task="parity", chance={"parity": 0.5, "both": 0.5})
+    curves = curves_of(tmp_path, one)
+    assert len(of_question("0.900", in_terminal(curves))) == 1
+    assert len(in_markdown(curves)) == 2 + 1
+    assert len(figure(curves).axes) == 1
+
+
+def test_an_unfinished_run_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    begun = Folder(tmp_path / "begun")
+    begun.write_json("run.json", {})
+    curves, problems = read_curves([begun, write(tmp_path, result())])
+    assert [curve.first.run for curve in curves] == ["0123456789ab"]
+    assert problems == ["run begun is not finished"]
+
+
+@pytest.mark.parametrize("missing", sorted(result()))
+def test_a_result_with_a_piece_missing_is_named_and_left_out(tmp_path: Path, missing: str) -> None:
+    data = {key: value for key, value in result().items() if key != missing}
+    folder = Folder(tmp_path / "half")
+    folder.write_json("result.json", data)
+    curves, problems = read_curves([folder])
+    assert curves == []
+    assert len(problems) == 1
+    assert "half" in problems[0]
+    assert json.loads((folder.path / "result.json").read_text()) == data
+
+
+@pytest.mark.parametrize("counts", [[], [{"length": 5}], "none", [None]])
+def test_counts_that_are_no_counts_are_named(tmp_path: Path, counts: object) -> None:
+    _, problems = read_curves([write(tmp_path, result() | {"counts": counts})])
+    assert len(problems) == 1
+    assert "result.json" in problems[0]
+
+
+def test_the_figure_is_a_png_and_an_svg_that_say_what_is_drawn(tmp_path: Path) -> None:
+    png, svg = save_figure(curves_of(tmp_path, result()), tmp_path)
+    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    text = svg.read_text(encoding="utf-8")
+    for word in ("training range", "chance", "delayed", "accuracy", "both right", "modulo", "recall"):
+        assert word in text
+
+
+def test_accuracies_of_exactly_zero_and_one_are_drawn(tmp_path: Path) -> None:
+    ends = {5: {"modulo": 0, "recall": 1000, "both": 0}}
+    low, high = figure(curves_of(tmp_path, result(counts=ends))).axes[1:]
+    assert low.get_lines()[-1].get_ydata().tolist() == [0.0]
+    assert high.get_lines()[-1].get_ydata().tolist() == [1.0]
+
+
+def test_the_same_curves_make_the_same_picture(tmp_path: Path) -> None:
+    curves = curves_of(tmp_path, result())
+    first = [path.read_bytes() for path in save_figure(curves, tmp_path)]
+    again = [path.read_bytes() for path in save_figure(curves, tmp_path)]
+    assert first == again
+
+
+def legend(curves: list[Curve]) -> list[str]:
+    (drawn,) = figure(curves).legends
+    return [text.get_text() for text in drawn.get_texts()]
+
+
+def test_seeds_share_a_line_of_the_legend_and_models_do_not(tmp_path: Path) -> None:
+    seeds = [result(f"{seed}" * 12, seed=seed) for seed in (0, 1)]
+    assert "delayed (2 seeds)" in legend(curves_of(tmp_path, *seeds))
+    other = result("c" * 12, model="lstm", training="end-to-end")
+    names = legend(curves_of(tmp_path, *seeds, other))
+    assert {"hybrid-block, delayed (2 seeds)", "lstm, end-to-end"} <= set(names)
+
+
+def test_the_thick_line_is_the_mean_of_the_seeds_measured_at_that_length(tmp_path: Path) -> None:
+    low = result("a" * 12, counts={5: {"modulo": 500, "recall": 500, "both": 400}}, seed=0)
+    high = result("b" * 12, counts={length: {"modulo": 700, "recall": 800, "both": 600} for length in (5, 10)}, seed=1)
+    axes = figure(curves_of(tmp_path, low, high)).axes[0]
+    (mean,) = [line for line in axes.get_lines() if str(line.get_label()).startswith("delayed")]
+    assert list(zip(*mean.get_data(), strict=True)) == [(5, 0.5), (10, 0.6)]
+
+
+def test_the_training_range_and_chance_are_where_they_should_be(tmp_path: Path) -> None:
+    both, modulo, _ = figure(curves_of(tmp_path, result())).axes
+    (span,) = both.patches
+    assert span.get_extents().transformed(both.transData.inverted()).x1 == pytest.approx(10)
+    for axes, chance in ((both, 0.05), (modulo, 0.5)):
+        (line,) = [line for line in axes.get_lines() if line.get_label() == "chance"]
+        assert set(line.get_ydata()) == {chance}
+
+
+def without_matplotlib(*words: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; sys.modules['matplotlib'] = None; from lengthlab.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60)
+
+
+def test_without_matplotlib_the_figure_is_refused_in_one_line_that_says_what_to_install(tmp_path: Path) -> None:
+    write(tmp_path, result())
+    done = without_matplotlib("report", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["lengthlab: figures need matplotlib: pip install 'lengthlab[report]'"]
+
+
+def test_without_matplotlib_the_tables_are_still_shown_and_written(tmp_path: Path) -> None:
+    write(tmp_path, result())
+    done = without_matplotlib("report", str(tmp_path), "--out", str(tmp_path / "out"))
+    assert "0.970" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table.csv", "table.md"]

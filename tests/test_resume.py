@@ -1,0 +1,186 @@
+"""A run that is stopped, politely or not, ends as if it had never been stopped."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from runs import counts, delayed_run, end_to_end_run, folder_of, identical, learned, start_worker, wait_for, weights
+from safetensors import safe_open
+
+from lengthlab.run import Run
+from lengthlab.training import train
+
+POLITE = "lengthlab: stopped; what was trained so far is kept, and the same command goes on from there"
+SHORT = delayed_run(first=60, joint=60, last=40)
+LONG = end_to_end_run(steps=450)
+
+DIE = "import os, signal\ndie = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+CHECKPOINT_ALWAYS = "from lengthlab.training import reference\nreference.CHECKPOINT_SECONDS = 0.0"
+DIE_AT_STEP = """
+from lengthlab.training.trainee import Trainee
+advance = Trainee.advance
+Trainee.advance = lambda trainee: die() if trainee.step == {step} else advance(trainee)"""
+DIE_IN_CHECKPOINT = """
+from lengthlab import store
+replace = os.replace
+seen = []
+def dying(old, new):
+    seen.extend([new] if str(new).endswith('checkpoint.safetensors') else [])
+    die() if len(seen) == {number} else replace(old, new)
+store.os.replace = dying"""
+
+MOMENTS = {
+    "before the first checkpoint": DIE_AT_STEP.format(step=55),
+    "in the first phase, with a checkpoint half written": CHECKPOINT_ALWAYS + DIE_IN_CHECKPOINT.format(number=52),
+    "at the phase boundary": DIE_AT_STEP.format(step=60),
+    "in the last phase": CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=155),
+    "while measuring": "from lengthlab.training import reference\nreference.accuracy = die",
+}
+
+
+@pytest.fixture(scope="module")
+def unkilled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store where both runs went through in one go."""
+    store = tmp_path_factory.mktemp("unkilled")
+    for run in (SHORT, LONG):
+        train(run, store)
+    return store
+
+
+def assert_as_if_never_stopped(store: Path, unkilled: Path, run: Run) -> None:
+    assert identical(weights(store, run), weights(unkilled, run))
+    assert counts(store, run) == counts(unkilled, run)
+    assert learned(store, run) == learned(unkilled, run)
+
+
+def checkpoint_step(store: Path, run: Run) -> int:
+    """The step that a resumed run would go on from."""
+    path = folder_of(store, run).path / "checkpoint.safetensors"
+    if not path.exists():
+        return 0
+    with safe_open(path, framework="pt") as file:
+        return int(json.loads(file.metadata()["lengthlab"])["step"])
+
+
+def last_logged_step(store: Path, run: Run) -> int:
+    return max((line["step"] for line in folder_of(store, run).read_log()), default=0)
+
+
+def partials(store: Path) -> list[Path]:
+    """What a writer that died left half written."""
+    return list(folder_of(store, SHORT).path.glob(".*.partial"))
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code and what it said. Its standard input stays open meanwhile: to a worker, its end is the end of its parent."""
+    code = process.wait(timeout=120)
+    return code, process.communicate()[1]
+
+
+# Killed
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_run_ends_as_if_it_had_never_been_killed(moment: str, tmp_path: Path, unkilled: Path) -> None:
+    code, said = finish(start_worker(tmp_path, SHORT, f"{DIE}\n{MOMENTS[moment]}"))
+    assert code == -signal.SIGKILL, said
+    assert bool(partials(tmp_path)) == ("half written" in moment)
+    assert not folder_of(tmp_path, SHORT).finished
+    train(SHORT, tmp_path)
+    assert partials(tmp_path) == []
+    assert_as_if_never_stopped(tmp_path, unkilled, SHORT)
+
+
+def test_a_worker_killed_from_outside_goes_on_from_its_last_checkpoint(tmp_path: Path, unkilled: Path) -> None:
+    process = start_worker(tmp_path, LONG, CHECKPOINT_ALWAYS)
+    wait_for(lambda: last_logged_step(tmp_path, LONG) >= 100)
+    process.kill()
+    assert finish(process)[0] == -signal.SIGKILL
+    assert checkpoint_step(tmp_path, LONG) >= 99
+    train(LONG, tmp_path)
+    assert_as_if_never_stopped(tmp_path, unkilled, LONG)
+
+
+# Stopped politely
+
+
+@pytest.mark.parametrize("how", ["a signal", "the end of its parent"])
+def test_a_stopped_worker_keeps_the_step_it_had_reached(how: str, tmp_path: Path, unkilled: Path) -> None:
+    process = start_worker(tmp_path, LONG)
+    wait_for(lambda: last_logged_step(tmp_path, LONG) >= 50)
+    if how == "a signal":
+        process.send_signal(signal.SIGINT)
+    else:
+        closed, process.stdin = process.stdin, None
+        closed.close()
+    assert finish(process) == (130, "")
+    assert checkpoint_step(tmp_path, LONG) >= last_logged_step(tmp_path, LONG)
+    assert not folder_of(tmp_path, LONG).finished
+    train(LONG, tmp_path)
+    assert_as_if_never_stopped(tmp_path, unkilled, LONG)
+
+
+# Ctrl-C on the command
+
+PLAN = """
+[[run]]
+task = { name = "modulo-recall", modulus = 2, values = 4, keys = 12 }
+model = { name = "hybrid-block", width = 8, blocks = 1, heads = 2, mlp = 1, positions = "none", scores = "log-n" }
+schedule = { name = "end-to-end", joint = 450, lr = 1e-2 }
+lengths = [1, 3]
+batch = 4
+evaluate = [3]
+"""
+
+
+def start_command(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "lengthlab", "train", "plan.toml", "--store", "store"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """`lengthlab train`, stopped by Ctrl-C and then given again: how both ended, and what was kept in between."""
+
+    store: Path
+    first: tuple[int, str]
+    logged: int
+    kept: int
+    again: tuple[int, str]
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
+    folder = tmp_path_factory.mktemp("interrupted")
+    store = folder / "store"
+    (folder / "plan.toml").write_text(PLAN)
+    process = start_command(folder)
+    wait_for(lambda: last_logged_step(store, LONG) >= 50)
+    process.send_signal(signal.SIGINT)
+    first = finish(process)
+    logged, kept = last_logged_step(store, LONG), checkpoint_step(store, LONG)
+    return Interrupted(store, first, logged, kept, finish(start_command(folder)))
+
+
+def test_ctrl_c_ends_in_one_polite_line(interrupted: Interrupted) -> None:
+    code, said = interrupted.first
+    assert code == 130
+    assert said.splitlines()[-1] == POLITE
+    assert said.count("lengthlab: ") == 1
+    assert "Traceback" not in said
+
+
+def test_ctrl_c_keeps_what_was_trained_so_far(interrupted: Interrupted) -> None:
+    assert interrupted.kept >= interrupted.logged
+
+
+def test_the_command_given_again_after_ctrl_c_ends_as_if_never_stopped(interrupted: Interrupted, unkilled: Path) -> None:
+    code, said = interrupted.again
+    assert code == 0, said
+    assert_as_if_never_stopped(interrupted.store, unkilled, LONG)

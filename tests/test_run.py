@@ -1,0 +1,484 @@
+"""A run is its content: same content, same id, on any machine and after any trip through JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from lengthlab.errors import LabError
+from lengthlab.models import (
+    MODELS,
+    LogN,
+    Lstm,
+    Mlp,
+    Model,
+    Rope,
+    chain,
+    lstm,
+    named,
+    parallel,
+    transformer,
+)
+from lengthlab.plan import make
+from lengthlab.run import Run
+from lengthlab.schedule import Phase, Schedule, delayed, end_to_end, epochs
+from lengthlab.tasks import ModuloRecall, modulo
+
+quick = settings(max_examples=40, deadline=None)
+
+RUN = Run(
+    task=ModuloRecall(modulus=5, values=6, keys=32),
+    model=MODELS["sandwich"](width=16, blocks=2, heads=2),
+    schedule=delayed(20, joint=30, last=10),
+    lengths=(2, 8),
+    batch=4,
+    seed=3,
+    evaluate=(8, 16),
+)
+
+
+def through_json(run: Run) -> Run:
+    return Run.from_json(json.loads(json.dumps(run.to_json())))
+
+
+rates = st.floats(1e-6, 1.0)
+durations = st.integers(1, 10**6) | st.floats(0.01, 2000.0).map(epochs)
+
+
+@st.composite
+def runs(pick: st.DrawFn) -> Run:
+    """Any run of built-in things, each of its fields taking few enough values that two runs may well be equal in it."""
+    questions = pick(st.sampled_from([("modulo", "recall"), ("modulo",), ("recall",)]))
+    numbers = st.integers(2, 4)
+    task = ModuloRecall(pick(numbers), pick(numbers), pick(st.integers(16, 18)), questions)
+    name = pick(st.sampled_from(sorted(MODELS)))
+    width = pick(st.sampled_from([4, 8]))
+    choices = {"blocks": pick(st.integers(1, 2)), "heads": pick(st.sampled_from([1, 2])), "mlp": pick(st.integers(1, 2))}
+    positions, scores = pick(st.sampled_from(["rope", "none"])), pick(st.sampled_from(["none", "log-n"]))
+    model = lstm(width) if name == "lstm" else MODELS[name](width, **choices, positions=positions, scores=scores)
+    lr = pick(rates | st.builds(lambda part, rest: {"embedding": part, "rest": rest}, rates, rates))
+    joint, last = pick(durations), pick(st.just(0) | durations)
+    schedule = end_to_end(joint, last, lr)
+    if name != "lstm" and pick(st.booleans()):
+        asks = pick(st.sampled_from([(), questions, questions[:1]]))
+        schedule = delayed(pick(durations), joint, last, lr, asks=asks, covers=pick(st.sampled_from(["part", "function"])))
+    shortest = pick(st.integers(1, 3))
+    evaluate = tuple(pick(st.lists(st.integers(1, 16), max_size=2)))
+    return Run(task, model, schedule, (shortest, shortest + pick(st.integers(0, 2))), pick(numbers), pick(numbers), evaluate)
+
+
+@given(runs())
+@quick
+def test_a_trip_through_json_gives_the_same_run_and_the_same_id(run: Run) -> None:
+    again = through_json(run)
+    assert again == run
+    assert again.id == run.id
+    assert again.to_json() == run.to_json()
+
+
+@given(runs(), runs())
+@quick
+def test_runs_have_one_id_only_if_their_content_is_one(one: Run, other: Run) -> None:
+    assert (one.id == other.id) == (replace(one, evaluate=()) == replace(other, evaluate=()))
+
+
+CHANGES: dict[str, Any] = {
+    "modulus": {"task": replace(RUN.task, modulus=6)},
+    "values": {"task": replace(RUN.task, values=7)},
+    "keys": {"task": replace(RUN.task, keys=33)},
+    "questions": {"task": modulo(5, 6, 32)},
+    "architecture": {"model": MODELS["hybrid-block"](width=16, blocks=2, heads=2)},
+    "name of the model": {"model": replace(RUN.model, name="toast")},
+    "width": {"model": MODELS["sandwich"](width=32, blocks=2, heads=2)},
+    "blocks": {"model": MODELS["sandwich"](width=16, blocks=3, heads=2)},
+    "heads": {"model": MODELS["sandwich"](width=16, blocks=2, heads=4)},
+    "mlp": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, mlp=2)},
+    "positions": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, positions="none")},
+    "base of rope": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, positions=Rope(500.0))},
+    "scores": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, scores="log-n")},
+    "factor of log-n": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, scores=LogN(0.5))},
+    "first": {"schedule": delayed(21, joint=30, last=10)},
+    "joint": {"schedule": delayed(20, joint=31, last=10)},
+    "last": {"schedule": delayed(20, joint=30, last=11)},
+    "lr": {"schedule": delayed(20, joint=30, last=10, lr=2e-4)},
+    "first lr": {"schedule": delayed(20, joint=30, last=10, first_lr=2e-4)},
+    "lr by part": {"schedule": delayed(20, joint=30, last=10, lr={"attention": 1e-3, "rest": 1e-4})},
+    "asks": {"schedule": delayed(20, joint=30, last=10, asks=("recall",))},
+    "covers": {"schedule": delayed(20, joint=30, last=10, covers="function")},
+    "epochs": {"schedule": delayed(epochs(20), joint=30, last=10)},
+    "shortest": {"lengths": (1, 8)},
+    "longest": {"lengths": (2, 9)},
+    "batch": {"batch": 5},
+    "seed": {"seed": 4},
+}
+
+
+def test_every_field_that_can_be_changed_is_changed_below() -> None:
+    changed = {name for change in CHANGES.values() for name in change}
+    assert changed | {"evaluate"} == {field.name for field in fields(Run)}
+
+
+def test_any_change_but_that_of_evaluate_is_another_run() -> None:
+    ids = [RUN.id, *(replace(RUN, **change).id for change in CHANGES.values())]
+    assert len(set(ids)) == 1 + len(CHANGES)
+
+
+def test_measuring_elsewhere_is_the_same_run() -> None:
+    assert replace(RUN, evaluate=()).id == replace(RUN, evaluate=(4, 32)).id == RUN.id
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (end_to_end(epochs(3)), end_to_end(epochs(3.0))),
+        (end_to_end(5, lr=1), end_to_end(5, lr=1.0)),
+        (end_to_end(5, lr={"rest": 0.1, "lstm": 0.2}), end_to_end(5, lr={"lstm": 0.2, "rest": 0.1})),
+        (Schedule("mine", (Phase(5, off=()),)), Schedule("mine", (Phase(5, off=[]),))),  # type: ignore[arg-type]
+    ],
+)
+def test_one_schedule_written_in_two_ways_is_one_run(one: Schedule, other: Schedule) -> None:
+    assert replace(RUN, schedule=one).id == replace(RUN, schedule=other).id
+
+
+def test_an_id_is_short_and_safe_as_a_folder_name() -> None:
+    assert len(RUN.id) == 12
+    assert set(RUN.id) <= set("0123456789abcdef")
+
+
+def weights(run: Run) -> list[Tensor]:
+    return list(run.network().state_dict().values())
+
+
+def test_the_seed_determines_the_weights() -> None:
+    one, same, other = weights(RUN), weights(replace(RUN, batch=9)), weights(replace(RUN, seed=4))
+    assert all(torch.equal(a, b) for a, b in zip(one, same, strict=True))
+    assert not torch.equal(one[0], other[0])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model that computes while it is built, which cannot be done without real numbers."""
+
+    name: str = "measured"
+
+    def build(self, vocabulary: int) -> nn.Module:
+        network = nn.Sequential(nn.Embedding(vocabulary, 4), nn.Linear(4, vocabulary))
+        nn.init.constant_(network[1].bias, network[0].weight.std().item())
+        return network
+
+
+@pytest.mark.parametrize("model", [RUN.model, Measured()])
+def test_neither_a_run_nor_its_network_touches_the_global_random_state(model: Any) -> None:
+    before = torch.get_rng_state()
+    # A vocabulary that no other test has, so that nothing is kept from before.
+    Run(ModuloRecall(keys=61), model, end_to_end(5)).network()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_steps_are_the_sum_of_the_phases() -> None:
+    assert RUN.steps == 20 + 30 + 10
+    assert replace(RUN, schedule=delayed(epochs(1), joint=epochs(0.5)), batch=64).steps == 256 + 128
+
+
+def test_every_step_belongs_to_one_phase() -> None:
+    assert [RUN.phase_at(step) for step in (0, 19, 20, 49, 50, 59, 60, 1000)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    at_batch = replace(RUN, schedule=delayed(epochs(1), joint=5), batch=64)
+    assert [at_batch.phase_at(step) for step in (255, 256, 261)] == [0, 1, 2]
+
+
+def test_a_run_is_measured_at_multiples_of_its_longest_length_as_far_as_the_task_reaches() -> None:
+    assert RUN.measured_at == (8, 16)
+    assert replace(RUN, evaluate=()).measured_at == (8, 16, 24, 32)
+    assert replace(RUN, evaluate=(), lengths=(1, 12)).measured_at == (12, 24)
+
+
+def test_the_label_says_model_schedule_and_seed() -> None:
+    assert RUN.label == "sandwich delayed seed 3"
+
+
+def test_lists_are_as_good_as_tuples() -> None:
+    run = replace(RUN, lengths=[2, 8], evaluate=[8, 16])  # type: ignore[arg-type]
+    assert run == RUN
+    assert run.id == RUN.id
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"batch": 0}, "batch must be at least 1, not 0"),
+        ({"seed": -1}, "seed must be at least 0, not -1"),
+        ({"lengths": (5, 4)}, "lengths must be [shortest, longest]"),
+        ({"lengths": (0, 4)}, "lengths must be [shortest, longest]"),
+        ({"lengths": (1, 2, 3)}, "lengths must be [shortest, longest]"),
+        ({"lengths": (1, 33)}, "length 33: task 'modulo-recall' reaches 32 at most"),
+        ({"evaluate": (8, 1000)}, "length 1000: task 'modulo-recall' reaches 32 at most"),
+        ({"evaluate": (0,)}, "length 0"),
+        (
+            {"schedule": delayed(5, asks=("parity",))},
+            "the schedule asks 'parity', but task 'modulo-recall' asks only: modulo, recall",
+        ),
+        (
+            {"task": modulo(keys=32), "schedule": delayed(5, asks=("recall",))},
+            "the schedule asks 'recall', but task 'modulo' asks only",
+        ),
+        ({"model": lstm(16)}, "the schedule does not fit model 'lstm': no part of the model is named 'attention'"),
+        (
+            {"schedule": Schedule("mine", (Phase(5, off=("atend",)),))},
+            "does not fit model 'sandwich': no part of the model is named 'atend'",
+        ),
+        (
+            {"schedule": end_to_end(5, lr={"lsmt": 1e-3, "rest": 1e-4})},
+            "no part of the model is named 'lsmt'; did you mean 'lstm'?",
+        ),
+        ({"model": transformer(width=16, heads=3)}, "model.heads = 3 does not divide model.width = 16"),
+    ],
+)
+def test_a_run_that_could_not_be_trained_is_refused(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(LabError) as caught:
+        replace(RUN, **change)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+JUNK = (
+    None,
+    "x",
+    [1, "x"],
+    {"kind": "lstm"},
+    {"kind": "no"},
+    {"kind": 5},
+    {"kind": "lstm", "layers": "x"},
+    {"kind": "lstm", "x": 1},
+)
+
+
+@pytest.mark.parametrize("key", sorted(set(RUN.to_json()) - {"files"}))
+def test_content_that_is_not_of_a_run_is_refused(key: str) -> None:
+    for junk in JUNK:
+        with pytest.raises(LabError):
+            Run.from_json(RUN.to_json() | {key: junk})
+
+
+@pytest.mark.parametrize("key", sorted(set(RUN.to_json()) - {"evaluate"}))
+def test_content_without_one_of_its_keys_is_refused(key: str) -> None:
+    data = RUN.to_json()
+    del data[key]
+    with pytest.raises(LabError, match=key):
+        Run.from_json(data)
+
+
+def test_a_run_of_another_version_of_the_results_is_refused() -> None:
+    with pytest.raises(LabError, match="made by a version of the package with other results"):
+        Run.from_json(RUN.to_json() | {"results": -1})
+
+
+MY_MODELS = """
+from dataclasses import dataclass
+from lengthlab.models import Lstm, Model, chain, residual
+from torch import nn
+
+@dataclass(frozen=True)
+class Gate:
+    slope: float = 1.0
+
+    def build(self, width: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(self.slope))
+
+def three_lstms(width: int = 8, slope: float = 0.5) -> Model:
+    return Model("three-lstms", width, chain(Lstm(), Gate(slope), Lstm(), residual(Gate(slope)), Lstm()))
+"""
+
+MY_TASKS = """
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+import torch
+from lengthlab.tasks import Answer, Batch, Task
+
+@dataclass(frozen=True)
+class Parity(Task):
+    ones: int = 1
+
+    name = "parity"
+    questions = ("parity",)
+    words = ("<pad>", "0", "1", "?")
+    longest = None
+    chance = {"parity": 0.5, "both": 0.5}
+
+    def sample(self, size: int, lengths: tuple[int, int], generator: torch.Generator) -> Batch:
+        n = lengths[1]
+        bit_BN = torch.randint(2, (size, n), generator=generator, device=generator.device)
+        token_B = bit_BN.sum(dim=1) % 2 + 1
+        ask_B = torch.full_like(token_B, 3)
+        tokens_BT = torch.cat((bit_BN + 1, ask_B[:, None], token_B[:, None]), dim=1)
+        return Batch(tokens_BT, {"parity": Answer(torch.full_like(token_B, n), token_B)})
+
+    def solve(self, words: Sequence[str]) -> Mapping[str, str]:
+        return {"parity": str(words[: words.index("?")].count("1") % 2)}
+"""
+
+
+def own_run(folder: Path, models: str = MY_MODELS, tasks: str = MY_TASKS) -> Run:
+    """A run of a task and a model of one's own, read as a plan reads them."""
+    (folder / "my_models.py").write_text(models)
+    (folder / "my_tasks.py").write_text(tasks)
+    return Run(
+        task=make("task", {"name": "my_tasks.py:Parity", "ones": 2}, folder),
+        model=make("model", "my_models.py:three_lstms", folder),
+        schedule=end_to_end(5),
+        lengths=(1, 40),
+        batch=2,
+    )
+
+
+def test_ones_own_files_travel_with_the_run_as_text(tmp_path: Path) -> None:
+    data = own_run(tmp_path).to_json()
+    assert data["files"] == {"my_models.py": MY_MODELS, "my_tasks.py": MY_TASKS}
+    assert data["task"] == {"kind": "my_tasks.py:Parity", "ones": 2}
+    assert data["model"]["body"]["parts"][1] == {"kind": "my_models.py:Gate", "slope": 0.5}
+
+
+def test_a_run_of_ones_own_files_is_made_again_without_them(tmp_path: Path) -> None:
+    run = own_run(tmp_path)
+    text = json.dumps(run.to_json())
+    for name in ("my_models.py", "my_tasks.py"):
+        (tmp_path / name).unlink()
+    again = Run.from_json(json.loads(text))
+    assert again == run
+    assert again.id == run.id
+    assert all(torch.equal(a, b) for a, b in zip(weights(again), weights(run), strict=True))
+    assert again.task.sample(2, (3, 3), torch.Generator()).tokens_BT.shape == (2, 5)
+
+
+READ_IDS = """
+import json, sys
+from lengthlab.run import Run
+print(*(Run.from_json(data).id for data in json.load(sys.stdin)))
+"""
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_an_id_is_the_same_in_every_process(tmp_path: Path, hash_seed: str) -> None:
+    by_part = replace(RUN, schedule=end_to_end(5, lr={"attention": 0.1, "lstm": 0.2, "rest": 0.3}))
+    sent = [RUN, by_part, own_run(tmp_path)]
+    (tmp_path / "elsewhere").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", READ_IDS],
+        input=json.dumps([run.to_json() for run in sent]),
+        cwd=tmp_path / "elsewhere",
+        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [run.id for run in sent]
+
+
+@pytest.mark.parametrize(
+    "edit", [{"models": MY_MODELS + "# a second thought\n"}, {"tasks": MY_TASKS.replace("% 2 + 1", "% 2 + 0 + 1")}]
+)
+def test_an_edited_file_is_another_run(tmp_path: Path, edit: dict[str, str]) -> None:
+    before = own_run(tmp_path)
+    after = own_run(tmp_path, **edit)
+    assert after.id != before.id
+    assert own_run(tmp_path).id == before.id
+
+
+def test_a_function_that_composes_built_in_parts_needs_no_file(tmp_path: Path) -> None:
+    composed = (
+        "from lengthlab.models import Lstm, Model, chain\ndef two():\n    return Model('two', 8, chain(Lstm(), Lstm()))\n"
+    )
+    (tmp_path / "mine.py").write_text(composed)
+    run = replace(RUN, model=make("model", "mine.py:two", tmp_path), schedule=end_to_end(5))
+    assert run.to_json()["files"] == {}
+    assert run.id == replace(run, model=Model("two", 8, chain(Lstm(), Lstm()))).id
+
+
+def test_two_files_of_one_name_cannot_be_in_one_run(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    mine = own_run(one).model
+    theirs = own_run(other, MY_MODELS + "# theirs\n").model
+    both = Model("both", 8, parallel(mine.body, named("theirs", theirs.body)))
+    with pytest.raises(LabError, match=r"two different files of one run are named my_models\.py"):
+        replace(own_run(one), model=both).to_json()
+
+
+@dataclass(frozen=True)
+class Kindly:
+    """A part with a field that has the name under which JSON keeps the class."""
+
+    kind: str = "soft"
+
+    def build(self, width: int) -> nn.Module:
+        return Mlp().build(width)
+
+
+def test_a_field_named_kind_is_refused_since_it_would_hide_the_class() -> None:
+    run = replace(RUN, model=Model("kindly", 8, chain(Kindly("hard"))), schedule=end_to_end(5))
+    with pytest.raises(LabError, match="Kindly is named 'kind'"):
+        run.to_json()
+
+
+def test_a_part_defined_inside_a_function_is_refused_since_it_could_not_be_found_again() -> None:
+    @dataclass(frozen=True)
+    class Hidden:
+        def build(self, width: int) -> nn.Module:
+            return Mlp().build(width)
+
+    with pytest.raises(LabError, match="Hidden"):
+        replace(RUN, model=Model("hidden", 8, chain(Hidden())), schedule=end_to_end(5)).to_json()
+
+
+def without_a_file(registered: bool) -> Any:
+    """A part whose class was typed in somewhere and never written to a file."""
+    module = ModuleType("typed_in")
+    if registered:
+        sys.modules["typed_in"] = module
+    text = "from torch import nn\nclass Typed:\n    def build(self, width):\n        return nn.Identity()\n"
+    exec(text, vars(module))
+    return dataclass(frozen=True)(module.Typed)()
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_class_without_a_source_file_is_refused(registered: bool) -> None:
+    try:
+        model = Model("typed", 8, chain(Lstm(), without_a_file(registered)))
+        with pytest.raises(LabError, match="Typed has no source file, so a run with it could not be repeated"):
+            replace(RUN, model=model, schedule=end_to_end(5)).to_json()
+    finally:
+        sys.modules.pop("typed_in", None)
+
+
+def test_a_value_that_is_no_data_is_refused() -> None:
+    run = replace(RUN, schedule=Schedule(object(), (Phase(5),)))  # type: ignore[arg-type]
+    with pytest.raises(LabError, match="cannot be part of a run: use frozen dataclasses"):
+        run.to_json()
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """A model with a table among its fields, which the text of the error above allows."""
+
+    name: str = "tabled"
+    sizes: Any = None
+
+    def build(self, vocabulary: int) -> nn.Module:
+        return nn.Sequential(nn.Embedding(vocabulary, self.sizes["width"]), nn.Linear(self.sizes["width"], vocabulary))
+
+
+def test_a_model_may_have_a_dict_among_its_fields() -> None:
+    run = Run(RUN.task, Tabled(sizes={"width": 4}), end_to_end(5))
+    assert Run.from_json(run.to_json()).id == run.id

@@ -1,0 +1,133 @@
+"""A schedule is a row of phases: how long, how fast, what is off, what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil, inf, nan
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthlab.errors import LabError
+from lengthlab.schedule import SCHEDULES, Epochs, Phase, Schedule, delayed, end_to_end, epochs
+
+quick = settings(max_examples=50, deadline=None)
+
+
+def test_end_to_end_is_one_phase_with_everything_on_and_asked() -> None:
+    assert end_to_end(5_000) == Schedule("end-to-end", (Phase(5_000, lr=1e-4, off=(), asks=()),))
+
+
+def test_end_to_end_ends_at_a_tenth_of_its_learning_rate() -> None:
+    first, last = end_to_end(5_000, last=500).phases
+    assert (first.length, last.length) == (5_000, 500)
+    assert first.rates == {"rest": 1e-4}
+    assert last.rates == pytest.approx({"rest": 1e-5})
+    assert last.off == last.asks == ()
+
+
+def test_delayed_switches_attention_off_and_asks_modulo_at_first() -> None:
+    first, joint = delayed(2_000, joint=16_000).phases
+    assert first == Phase(2_000, lr=1e-4, off=("attention",), asks=("modulo",))
+    assert joint == Phase(16_000, lr=1e-4, off=(), asks=())
+
+
+def test_after_its_first_phase_delayed_is_end_to_end() -> None:
+    options = {"joint": 30, "last": 7, "lr": {"rest": 1e-3, "attention": 1e-2}, "last_lr": 1e-6}
+    assert delayed(10, **options).phases[1:] == end_to_end(**options).phases
+
+
+def test_the_defaults_are_the_papers_epochs() -> None:
+    assert [phase.length for phase in end_to_end().phases] == [Epochs(500)]
+    assert [phase.length for phase in delayed().phases] == [Epochs(1500), Epochs(500)]
+    assert [phase.rates for phase in delayed(last=5).phases] == [
+        {"rest": 1e-4},
+        {"rest": 1e-4},
+        pytest.approx({"rest": 1e-5}),
+    ]
+
+
+def test_every_learning_rate_can_be_given() -> None:
+    phases = delayed(1, joint=2, last=3, lr=0.2, first_lr=0.1, last_lr=0.3).phases
+    assert [phase.lr for phase in phases] == [0.1, 0.2, 0.3]
+
+
+def test_a_learning_rate_of_zero_is_a_learning_rate() -> None:
+    assert [phase.lr for phase in delayed(1, joint=2, last=3, first_lr=0.0, last_lr=0.0).phases] == [0.0, 1e-4, 0.0]
+
+
+def test_the_last_learning_rate_is_a_tenth_by_part_too() -> None:
+    last = end_to_end(10, last=5, lr={"attention": 1e-3, "rest": 1e-4}).phases[1]
+    assert last.rates == pytest.approx({"attention": 1e-4, "rest": 1e-5})
+
+
+@pytest.mark.parametrize(("covers", "part"), [("part", "attention"), ("function", "attend")])
+def test_covers_says_what_is_off(covers: str, part: str) -> None:
+    phases = delayed(10, joint=5, covers=covers).phases  # type: ignore[arg-type]
+    assert [phase.off for phase in phases] == [(part,), ()]
+
+
+def test_asks_says_what_the_first_phase_asks_and_none_means_all() -> None:
+    assert [phase.asks for phase in delayed(10, joint=5, last=5, asks=("recall",)).phases] == [("recall",), (), ()]
+    assert delayed(10, asks=()).phases[0].asks == ()
+    assert delayed(10, asks=["recall"]).phases[0].asks == ("recall",)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("batch", "steps"), [(1, 16_384), (64, 256), (256, 64), (1000, 17), (2**14, 1), (2**15, 1)])
+def test_an_epoch_is_two_to_the_fourteen_samples(batch: int, steps: int) -> None:
+    assert Phase(epochs(1)).steps_at(batch) == steps
+
+
+@given(st.integers(1, 5_000), st.integers(1, 4096))
+@quick
+def test_epochs_are_as_many_steps_as_hold_their_samples(number: int, batch: int) -> None:
+    steps = Phase(epochs(number)).steps_at(batch)
+    assert steps == ceil(Fraction(number * 2**14, batch))
+    assert isinstance(steps, int)
+
+
+@given(st.integers(1, 10**7), st.integers(1, 4096))
+@quick
+def test_steps_are_steps_whatever_the_batch(steps: int, batch: int) -> None:
+    assert Phase(steps).steps_at(batch) == steps
+
+
+def test_epochs_can_be_broken() -> None:
+    assert Phase(epochs(0.5)).steps_at(256) == 32
+
+
+def test_one_learning_rate_is_that_of_the_rest() -> None:
+    assert Phase(5, lr=3e-4).rates == {"rest": 3e-4}
+    assert Phase(5, lr={"lstm": 1e-5, "rest": 3e-4}).rates == {"lstm": 1e-5, "rest": 3e-4}
+
+
+def test_schedules_are_known_by_the_names_that_users_type() -> None:
+    assert {name: make(joint=3).name for name, make in SCHEDULES.items()} == {"end-to-end": "end-to-end", "delayed": "delayed"}
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Phase(0), "a phase lasts at least 1 step, not 0"),
+        (lambda: end_to_end(-5), "a phase lasts at least 1 step, not -5"),
+        (lambda: end_to_end(5, last=-1), "a phase lasts at least 1 step, not -1"),
+        (lambda: delayed(0, joint=5), "a phase lasts at least 1 step, not 0"),
+        (lambda: epochs(0), "epochs"),
+        (lambda: epochs(-1.5), "-1.5 epochs"),
+        (lambda: epochs(nan), "epochs"),
+        (lambda: epochs(inf), "epochs"),
+        (lambda: Phase(5, lr={"attention": 1e-3}), "needs a 'rest'"),
+        (lambda: Phase(5, lr=-1e-4), "schedule.lr must be a finite number of at least 0, not -0.0001"),
+        (lambda: Phase(5, lr=nan), "schedule.lr must be a finite number of at least 0, not nan"),
+        (lambda: Phase(5, lr={"attention": inf, "rest": 1e-3}), "schedule.lr must be a finite number of at least 0, not inf"),
+        (lambda: delayed(5, covers="heads"), "schedule.covers must be 'part' or 'function', not 'heads'"),
+        (lambda: Schedule("none", ()), "a schedule has at least one phase"),
+    ],
+)
+def test_a_schedule_that_cannot_be_followed_is_refused(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(LabError) as caught:
+        make()
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,289 @@
+"""Training: what is learned from, when, at which rate, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from math import exp, isfinite, log
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import (
+    CPU,
+    LR,
+    TASK,
+    Recording,
+    counts,
+    delayed_run,
+    end_to_end_run,
+    files_in,
+    folder_of,
+    identical,
+    small_model,
+    small_run,
+    weights,
+)
+from torch import Tensor, nn
+
+from lengthlab.compute import settled
+from lengthlab.errors import LabError
+from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.run import Run
+from lengthlab.schedule import Phase, Schedule
+from lengthlab.seeds import seed_for
+from lengthlab.tasks import Answer, Batch
+from lengthlab.training import reference, train, train_all
+from lengthlab.training.loss import answer_loss
+from lengthlab.training.trainee import Trainee
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with settled(CPU):
+        yield
+
+
+def phases(*given: Phase) -> Run:
+    return small_run(Schedule("made up", given))
+
+
+def moved(before: dict[str, Tensor], network: nn.Module) -> dict[str, float]:
+    """How far each parameter has moved at the most."""
+    return {name: float((after.detach() - before[name]).abs().max()) for name, after in network.named_parameters()}
+
+
+def first_step(run: Run) -> dict[str, float]:
+    trainee = Trainee(run, CPU)
+    before = {name: parameter.detach().clone() for name, parameter in trainee.network.named_parameters()}
+    trainee.advance()
+    return moved(before, trainee.network)
+
+
+# The loss
+
+
+@given(seed=st.integers(0, 2**20), asks=st.sampled_from([("modulo",), ("recall",), ("modulo", "recall")]))
+@settings(max_examples=20, deadline=None)
+def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks: tuple[str, ...]) -> None:
+    network = end_to_end_run().network()
+    batch = TASK.sample(3, (1, 4), torch.Generator().manual_seed(seed))
+    logits_BTV = network(batch.tokens_BT).tolist()
+    blamed = []
+    for answer in [batch.answers[question] for question in asks]:
+        for row, (at, token) in enumerate(zip(answer.position_B, answer.token_B, strict=True)):
+            logits = logits_BTV[row][at]
+            blamed.append(log(sum(exp(logit) for logit in logits)) - logits[token])
+    assert answer_loss(network, batch, asks).item() == pytest.approx(sum(blamed) / len(blamed), rel=1e-5)
+
+
+@given(seed=st.integers(0, 2**20))
+@settings(max_examples=10, deadline=None)
+def test_the_loss_of_one_question_does_not_see_what_the_other_wants(seed: int) -> None:
+    network = end_to_end_run().network()
+    batch = TASK.sample(3, (2, 4), torch.Generator().manual_seed(seed))
+    for asked, other in (("modulo", "recall"), ("recall", "modulo")):
+        wrong = Answer(torch.zeros_like(batch.answers[other].position_B), torch.ones_like(batch.answers[other].token_B))
+        changed = Batch(batch.tokens_BT, {**batch.answers, other: wrong})
+        assert torch.equal(answer_loss(network, batch, [asked]), answer_loss(network, changed, [asked]))
+        assert not torch.equal(answer_loss(network, batch, [other]), answer_loss(network, changed, [other]))
+
+
+def test_the_loss_does_not_see_tokens_behind_the_asked_answer() -> None:
+    network = end_to_end_run().network()
+    batch = TASK.sample(4, (1, 4), torch.Generator().manual_seed(0))
+    behind_BT = torch.arange(batch.tokens_BT.shape[1]) > batch.answers["modulo"].position_B[:, None]
+    other = Batch(torch.where(behind_BT, torch.full_like(batch.tokens_BT, 5), batch.tokens_BT), batch.answers)
+    assert torch.equal(answer_loss(network, batch, ["modulo"]), answer_loss(network, other, ["modulo"]))
+    assert not torch.equal(answer_loss(network, batch, ["recall"]), answer_loss(network, other, ["recall"]))
+
+
+# Phases
+
+
+def test_a_phase_learns_from_the_questions_it_asks_and_one_that_names_none_from_all() -> None:
+    run = phases(Phase(2, LR, asks=("modulo",)), Phase(2, LR, asks=("recall",)), Phase(2, LR))
+    trainee = Trainee(run, CPU)
+    for asks in [("modulo",)] * 2 + [("recall",)] * 2 + [("modulo", "recall")] * 2:
+        expected = answer_loss(trainee.network, trainee.batch(trainee.step), asks).item()
+        assert trainee.advance() == expected
+
+
+@pytest.mark.parametrize("lr", [1e-4, 1e-2])
+def test_the_first_step_is_as_long_as_the_learning_rate(lr: float) -> None:
+    # Adam's first step is lr * g / |g|, whatever the gradient.
+    assert max(first_step(phases(Phase(1, lr))).values()) == pytest.approx(lr, rel=1e-2)
+
+
+def test_each_part_moves_at_its_own_learning_rate() -> None:
+    lengths = first_step(phases(Phase(1, {"attention": 1e-3, "lstm": 0.0, "rest": 1e-2})))
+    attention = [length for name, length in lengths.items() if name.startswith("body.attention.")]
+    lstm = [length for name, length in lengths.items() if ".lstm." in name]
+    assert max(attention) == pytest.approx(1e-3, rel=1e-2)
+    assert max(lstm) == 0.0
+    assert lengths["head.weight"] == pytest.approx(1e-2, rel=1e-2)
+
+
+def test_the_learning_rate_of_an_inner_part_wins_over_that_of_the_part_around_it() -> None:
+    # Once with an inner name that sorts before the outer one, and once after it.
+    for inner, word in (("attend", ".attend."), ("mlp", ".mlp.")):
+        lengths = first_step(phases(Phase(1, {"attention": 0.0, inner: 1e-2, "rest": 0.0})))
+        assert max(length for name, length in lengths.items() if word in name) == pytest.approx(1e-2, rel=1e-2)
+        assert max(length for name, length in lengths.items() if word not in name) == 0.0
+
+
+def test_phases_change_after_exactly_the_steps_they_were_given() -> None:
+    trainee = Trainee(delayed_run(first=3, joint=4, last=2), CPU)
+    rates, attention_moved = [], []
+    for _ in range(9):
+        before = {name: parameter.detach().clone() for name, parameter in trainee.network.named_parameters()}
+        trainee.advance()
+        lengths = moved(before, trainee.network)
+        rates.append(trainee.optimizer.param_groups[0]["lr"])
+        attention_moved.append(lengths["body.attention.0.residual.attend.qkv.weight"] > 0)
+        assert lengths["head.weight"] > 0
+    assert rates == [LR] * 7 + [LR / 10] * 2
+    assert attention_moved == [False] * 3 + [True] * 6
+
+
+# Data
+
+
+@given(step=st.integers(0, 10**6), seed=st.integers(0, 1000))
+@settings(max_examples=10, deadline=None)
+def test_the_data_of_a_step_depends_on_seed_and_step_alone(step: int, seed: int) -> None:
+    one = Trainee(end_to_end_run(seed=seed), CPU)
+    other = Trainee(delayed_run(seed=seed, model=small_model(width=4), evaluate=(12,)), CPU)
+    tokens_BT = one.batch(step).tokens_BT
+    other.batch(step + 5)
+    torch.rand(3)
+    assert torch.equal(other.batch(step).tokens_BT, tokens_BT)
+    assert not torch.equal(one.batch(step + 1).tokens_BT, tokens_BT)
+    assert not torch.equal(Trainee(end_to_end_run(seed=seed + 1), CPU).batch(step).tokens_BT, tokens_BT)
+
+
+def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "PROBE_STEPS", 50)
+    monkeypatch.setattr(Recording, "asked", [])
+    run = delayed_run(task=Recording(2, 4, 12), evaluate=(6,))
+    train(run, tmp_path)
+    data = range(seed_for("data", run.seed), seed_for("data", run.seed) + run.steps)
+    learned_from = [(size, lengths) for size, lengths, seed in Recording.asked if seed in data]
+    looked_at = {lengths for _, lengths, seed in Recording.asked if seed not in data}
+    assert learned_from == [(run.batch, run.lengths)] * run.steps
+    # The probe at 1 and 3 times the training length, and the measurement at the end.
+    assert looked_at == {(3, 3), (9, 9), (6, 6)}
+
+
+def test_watching_the_accuracy_changes_nothing_of_what_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = delayed_run(first=20, joint=20, last=10)
+    train(run, tmp_path / "unwatched")
+    monkeypatch.setattr(reference, "LOG_STEPS", 10)
+    monkeypatch.setattr(reference, "PROBE_STEPS", 10)
+    train(run, tmp_path / "watched")
+    assert ["accuracy" in line for line in folder_of(tmp_path / "watched", run).read_log()] == [True] * 5
+    assert identical(weights(tmp_path / "watched", run), weights(tmp_path / "unwatched", run))
+
+
+# What is kept
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+    """One run, trained alone in this process; the tests only add measurements to it."""
+    store, run = tmp_path_factory.mktemp("trained"), delayed_run(first=50, joint=50, last=20)
+    train(run, store)
+    return store, run
+
+
+def test_the_log_tells_step_phase_loss_rate_and_pace(trained: tuple[Path, Run]) -> None:
+    lines = folder_of(*trained).read_log()
+    assert [(line["step"], line["phase"], line["lr"]) for line in lines] == [(50, 1, LR), (100, 2, LR), (120, 3, LR / 10)]
+    assert all(isfinite(line["loss"]) and line["loss"] > 0 for line in lines)
+    assert all(line["samples_per_second"] > 0 for line in lines)
+
+
+def test_a_finished_folder_holds_run_log_weights_and_result_and_nothing_else(trained: tuple[Path, Run]) -> None:
+    assert set(files_in(folder_of(*trained).path)) == {"run.json", "log.jsonl", "weights.safetensors", "result.json"}
+
+
+def test_a_finished_run_is_returned_without_touching_a_file(trained: tuple[Path, Run]) -> None:
+    store, run = trained
+    path = folder_of(store, run).path
+    before = {name: (path / name).stat().st_mtime_ns for name in files_in(path)}
+    result = train(run, store)
+    assert {name: (path / name).stat().st_mtime_ns for name in files_in(path)} == before
+    assert [count.to_json() for count in result.counts] == counts(store, run)
+
+
+def test_training_a_finished_run_with_other_lengths_to_evaluate_only_measures(trained: tuple[Path, Run]) -> None:
+    store, run = trained
+    before, known = files_in(folder_of(store, run).path), counts(store, run)
+    result = train(replace(run, evaluate=(3, 5)), store)
+    after = files_in(folder_of(store, run).path)
+    assert {name for name in after if after[name] != before.get(name)} == {"result.json"}
+    assert {count.length for count in result.counts} >= {3, 5}
+    assert [count for count in counts(store, run) if count["length"] == 3] == [c for c in known if c["length"] == 3]
+
+
+def test_asking_a_result_for_a_length_not_yet_measured_measures_and_keeps_it(trained: tuple[Path, Run]) -> None:
+    store, run = trained
+    result = train(run, store)
+    assert 7 not in {count.length for count in result.counts}
+    asked = result.accuracy(length=7)
+    kept = {(count["length"], count["question"]): count["correct"] / count["total"] for count in counts(store, run)}
+    assert kept[7, "both"] == asked
+    assert result.accuracy(length=7, question="modulo") == kept[7, "modulo"]
+
+
+def test_a_result_has_no_answer_to_a_question_its_task_does_not_ask(trained: tuple[Path, Run]) -> None:
+    with pytest.raises(LabError, match="no question 'parity'"):
+        train(trained[1], trained[0]).accuracy(length=3, question="parity")
+
+
+def test_the_kept_network_speaks_as_the_trained_one_did(trained: tuple[Path, Run]) -> None:
+    store, run = trained
+    trainee = Trainee(run, CPU)
+    while trainee.step < run.steps:
+        trainee.advance()
+    tokens_BT = TASK.sample(20, (1, 12), torch.Generator().manual_seed(0)).tokens_BT
+    with torch.no_grad():
+        assert torch.equal(train(run, store).network()(tokens_BT), trainee.network(tokens_BT))
+
+
+def test_a_run_that_ends_with_a_part_off_is_measured_as_its_kept_network_is(tmp_path: Path) -> None:
+    result = train(phases(Phase(40, LR), Phase(20, LR, off=("attention",))), tmp_path)
+    assert list(result.counts) == accuracy(result.network(), TASK, [3])
+
+
+def test_a_length_that_is_named_twice_is_measured_once(tmp_path: Path) -> None:
+    result = train(end_to_end_run(steps=2, evaluate=(3, 3)), tmp_path)
+    assert [count.question for count in result.counts] == ["modulo", "recall", "both"]
+
+
+# Many runs
+
+
+def test_runs_trained_together_are_what_they_are_alone(tmp_path: Path) -> None:
+    runs = [delayed_run(first=20, joint=20, last=10), end_to_end_run(steps=50, seed=3)]
+    outcomes = train_all([*runs, runs[0]], tmp_path / "together", workers=2)
+    assert [(outcome.run.id, outcome.error) for outcome in outcomes] == [(run.id, None) for run in [*runs, runs[0]]]
+    for run in runs:
+        alone = train(run, tmp_path / "alone")
+        assert identical(weights(tmp_path / "together", run), weights(tmp_path / "alone", run))
+        assert counts(tmp_path / "together", run) == json.loads(json.dumps([count.to_json() for count in alone.counts]))
+
+
+def test_finished_runs_start_no_worker_and_are_measured_where_lengths_are_missing(
+    trained: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run = trained
+    # A worker could not even start: there is no such Python.
+    monkeypatch.setattr("sys.executable", "/nonexistent/python")
+    (outcome,) = train_all([replace(run, evaluate=(3, 8))], store)
+    assert outcome.error is None
+    assert outcome.result is not None
+    assert {count.length for count in outcome.result.counts} >= {3, 8}
