@@ -26,6 +26,7 @@ from runs import (
     wait_for,
     weights,
 )
+from safetensors.torch import save
 from torch import Tensor
 
 from lengthlab.cli import main
@@ -205,6 +206,28 @@ def test_a_truncated_file_in_a_store_is_named_and_left_alone(tmp_path: Path, nam
     with pytest.raises(LabError, match=name.replace(".", r"\.")):
         train(run, tmp_path).accuracy(length=4)
     assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("change", [{"task": 3}, {"model": {"kind": "lstm", "layers": 1}}, {"schedule": []}])
+def test_a_foreign_run_in_a_store_is_named_and_left_alone(tmp_path: Path, change: dict[str, object]) -> None:
+    run = end_to_end_run()
+    folder = folder_of(tmp_path, run)
+    folder.write_json("run.json", run.to_json() | change)
+    before = files_in(tmp_path)
+    with pytest.raises(LabError, match=run.id):
+        train(run, tmp_path)
+    assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("note", [None, {}, {"lengthlab": "{}"}, {"lengthlab": "3"}])
+def test_a_foreign_checkpoint_in_a_store_is_named_and_left_alone(tmp_path: Path, note: dict[str, str] | None) -> None:
+    run = end_to_end_run()
+    folder = folder_of(tmp_path, run)
+    folder.write_json("run.json", run.to_json())
+    folder.write(NAME, save({"weights/other": torch.zeros(2)}, metadata=note))
+    with pytest.raises(LabError, match=r"checkpoint\.safetensors is truncated or not a checkpoint"):
+        train(run, tmp_path)
+    assert (folder.path / NAME).read_bytes() == save({"weights/other": torch.zeros(2)}, metadata=note)
 
 
 # 6

@@ -17,8 +17,8 @@ from lengthlab.run import Run
 from lengthlab.training import train
 
 POLITE = "lengthlab: stopped; what was trained so far is kept, and the same command goes on from there"
-SHORT = delayed_run(first=60, joint=60, last=40)
-LONG = end_to_end_run(steps=450)
+SHORT = delayed_run(first=55, joint=30, last=25)
+LONG = end_to_end_run(steps=300)
 
 DIE = "import os, signal\ndie = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
 CHECKPOINT_ALWAYS = "from lengthlab.training import reference\nreference.CHECKPOINT_SECONDS = 0.0"
@@ -36,10 +36,10 @@ def dying(old, new):
 store.os.replace = dying"""
 
 MOMENTS = {
-    "before the first checkpoint": DIE_AT_STEP.format(step=55),
+    "before the first checkpoint": DIE_AT_STEP.format(step=52),
     "in the first phase, with a checkpoint half written": CHECKPOINT_ALWAYS + DIE_IN_CHECKPOINT.format(number=52),
-    "at the phase boundary": DIE_AT_STEP.format(step=60),
-    "in the last phase": CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=155),
+    "at the phase boundary": DIE_AT_STEP.format(step=55),
+    "in the last phase": CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=105),
     "while measuring": "from lengthlab.training import reference\nreference.accuracy = die",
 }
 
@@ -132,7 +132,7 @@ PLAN = """
 [[run]]
 task = { name = "modulo-recall", modulus = 2, values = 4, keys = 12 }
 model = { name = "hybrid-block", width = 8, blocks = 1, heads = 2, mlp = 1, positions = "none", scores = "log-n" }
-schedule = { name = "end-to-end", joint = 450, lr = 1e-2 }
+schedule = { name = "end-to-end", joint = 300, lr = 1e-2 }
 lengths = [1, 3]
 batch = 4
 evaluate = [3]

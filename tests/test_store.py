@@ -124,7 +124,7 @@ def test_a_trimmed_log_holds_the_lines_up_to_a_step_and_can_be_added_to(
     assert folder.read_log() == [{"step": step} for step in steps if step <= kept] + [{"step": 101}]
 
 
-@pytest.mark.parametrize("line", ["3", "[]", '{"loss": 1}'])
+@pytest.mark.parametrize("line", ["3", '{"loss": 1}', "somebody's notes"])
 def test_a_log_that_is_not_ours_is_named_and_left_alone(tmp_path: Path, line: str) -> None:
     (tmp_path / "log.jsonl").write_text(f"{line}\n")
     with pytest.raises(LabError, match=r"log\.jsonl"):
