@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
+import multiprocessing
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, ClassVar
@@ -19,6 +21,7 @@ from lengthlab.run import Run
 from lengthlab.schedule import Schedule, delayed, end_to_end
 from lengthlab.store import Folder, Store
 from lengthlab.tasks import Batch, ModuloRecall
+from lengthlab.training import worker
 
 CPU = torch.device("cpu")
 TASK = ModuloRecall(modulus=2, values=4, keys=12)
@@ -82,14 +85,46 @@ def files_in(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
-def start_worker(store: Path, run: Run, before: str = "") -> subprocess.Popen[str]:
-    """A real worker on a run, as `train_all` starts it; `before` is Python for it to do first, to die at a chosen moment."""
-    folder_of(store, run).write_json("run.json", run.to_json())
-    code = f"import sys\nfrom lengthlab.training import worker\n{before}\nsys.exit(worker.main(*sys.argv[1:]))"
-    how = ["-c", code] if before else ["-m", "lengthlab.training.worker"]
-    return subprocess.Popen(
-        [sys.executable, *how, str(store), "cpu", run.id], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+@dataclass(frozen=True)
+class Worker:
+    """A real process at the work of `python -m lengthlab.training.worker`, to be stopped and killed."""
+
+    process: multiprocessing.process.BaseProcess
+    parent: Connection
+    """Its standard input is the other end: to the worker, the end of this is the end of its parent."""
+
+    def send(self, number: int) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def wait(self) -> int:
+        """Its exit code; that of a killed one is negative."""
+        self.process.join(timeout=120)
+        assert self.process.exitcode is not None, "the worker does not end"
+        return self.process.exitcode
+
+
+def start_worker(store: Path, *runs: Run, before: str = "") -> Worker:
+    """A worker on these runs; `before` is Python for it to do first, to die at a chosen moment, say.
+
+    It is forked from a process that has imported torch and has done nothing else: an import takes longer than all the rest.
+    """
+    for run in runs:
+        folder_of(store, run).write_json("run.json", run.to_json())
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["lengthlab.training.reference", "torch._dynamo"])
+    parents_end, workers_end = forks.Pipe()
+    process = forks.Process(target=_work, args=(workers_end, before, str(store), "cpu", *(run.id for run in runs)), daemon=True)
+    process.start()
+    workers_end.close()
+    return Worker(process, parents_end)
+
+
+def _work(parent: Connection, before: str, *arguments: str) -> None:
+    os.dup2(parent.fileno(), 0)
+    parent.close()
+    exec(before, {})
+    sys.exit(worker.main(*arguments))
 
 
 def wait_for(happened: Callable[[], object], patience: float = 120.0) -> None:

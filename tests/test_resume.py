@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 
 import pytest
 from runs import counts, delayed_run, end_to_end_run, folder_of, identical, learned, start_worker, wait_for, weights
@@ -77,19 +78,13 @@ def partials(store: Path) -> list[Path]:
     return list(folder_of(store, SHORT).path.glob(".*.partial"))
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Exit code and what it said. Its standard input stays open meanwhile: to a worker, its end is the end of its parent."""
-    code = process.wait(timeout=120)
-    return code, process.communicate()[1]
-
-
 # Killed
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_ends_as_if_it_had_never_been_killed(moment: str, tmp_path: Path, unkilled: Path) -> None:
-    code, said = finish(start_worker(tmp_path, SHORT, f"{DIE}\n{MOMENTS[moment]}"))
-    assert code == -signal.SIGKILL, said
+    worker = start_worker(tmp_path, SHORT, before=f"{DIE}\n{MOMENTS[moment]}")
+    assert worker.wait() == -signal.SIGKILL
     assert bool(partials(tmp_path)) == ("half written" in moment)
     assert not folder_of(tmp_path, SHORT).finished
     train(SHORT, tmp_path)
@@ -98,10 +93,10 @@ def test_a_killed_run_ends_as_if_it_had_never_been_killed(moment: str, tmp_path:
 
 
 def test_a_worker_killed_from_outside_goes_on_from_its_last_checkpoint(tmp_path: Path, unkilled: Path) -> None:
-    process = start_worker(tmp_path, LONG, CHECKPOINT_ALWAYS)
+    worker = start_worker(tmp_path, LONG, before=CHECKPOINT_ALWAYS)
     wait_for(lambda: last_logged_step(tmp_path, LONG) >= 100)
-    process.kill()
-    assert finish(process)[0] == -signal.SIGKILL
+    worker.send(signal.SIGKILL)
+    assert worker.wait() == -signal.SIGKILL
     assert checkpoint_step(tmp_path, LONG) >= 99
     train(LONG, tmp_path)
     assert_as_if_never_stopped(tmp_path, unkilled, LONG)
@@ -110,17 +105,29 @@ def test_a_worker_killed_from_outside_goes_on_from_its_last_checkpoint(tmp_path:
 # Stopped politely
 
 
-@pytest.mark.parametrize("how", ["a signal", "the end of its parent"])
+# One step long enough for anything to happen in the middle of it.
+LONG_STEP = """
+import time
+from lengthlab.training.trainee import Trainee
+advance = Trainee.advance
+def long_step(trainee):
+    time.sleep(1.0 if trainee.step == 50 else 0.0)
+    return advance(trainee)
+Trainee.advance = long_step"""
+
+
+# Both is what Ctrl-C on a command comes to: the signal is passed on, and then the pipe is closed.
+@pytest.mark.parametrize("how", ["a signal", "the end of its parent", "both"])
 def test_a_stopped_worker_keeps_the_step_it_had_reached(how: str, tmp_path: Path, unkilled: Path) -> None:
-    process = start_worker(tmp_path, LONG)
+    worker = start_worker(tmp_path, LONG, before=LONG_STEP)
     wait_for(lambda: last_logged_step(tmp_path, LONG) >= 50)
-    if how == "a signal":
-        process.send_signal(signal.SIGINT)
-    else:
-        closed, process.stdin = process.stdin, None
-        closed.close()
-    assert finish(process) == (130, "")
-    assert checkpoint_step(tmp_path, LONG) >= last_logged_step(tmp_path, LONG)
+    if how != "the end of its parent":
+        worker.send(signal.SIGINT)
+        sleep(0.1)
+    if how != "a signal":
+        worker.parent.close()
+    assert worker.wait() == 130
+    assert checkpoint_step(tmp_path, LONG) >= 50
     assert not folder_of(tmp_path, LONG).finished
     train(LONG, tmp_path)
     assert_as_if_never_stopped(tmp_path, unkilled, LONG)
@@ -144,6 +151,12 @@ def start_command(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def ending(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code, and what was said on standard error."""
+    said = process.communicate(timeout=120)[1]
+    return process.returncode, said
+
+
 @dataclass(frozen=True)
 class Interrupted:
     """`lengthlab train`, stopped by Ctrl-C and then given again: how both ended, and what was kept in between."""
@@ -163,9 +176,9 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
     process = start_command(folder)
     wait_for(lambda: last_logged_step(store, LONG) >= 50)
     process.send_signal(signal.SIGINT)
-    first = finish(process)
+    first = ending(process)
     logged, kept = last_logged_step(store, LONG), checkpoint_step(store, LONG)
-    return Interrupted(store, first, logged, kept, finish(start_command(folder)))
+    return Interrupted(store, first, logged, kept, ending(start_command(folder)))
 
 
 def test_ctrl_c_ends_in_one_polite_line(interrupted: Interrupted) -> None:

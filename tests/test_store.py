@@ -198,7 +198,7 @@ class Shared:
     store: Path
     codes: list[int]
     waits: str
-    """The first line of the second process on the same run."""
+    """What the second process on the same run said meanwhile."""
 
 
 @pytest.fixture(scope="module")
@@ -210,18 +210,17 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
     first = start_worker(store, SAME)
     wait_for(lambda: folder_of(store, SAME).read_log())
     # Held still while it has the run, so that the second surely comes upon a run that is in other hands.
-    first.send_signal(signal.SIGSTOP)
-    second, other = start_worker(store, SAME), start_worker(store, OTHER)
+    first.send(signal.SIGSTOP)
     try:
-        assert second.stderr is not None
-        waits = second.stderr.readline()
+        said = store / "second.log"
+        second = start_worker(store, SAME, before=f"import logging; logging.basicConfig(filename={str(said)!r})")
+        other = start_worker(store, OTHER)
+        wait_for(lambda: said.exists() and said.read_text().endswith("\n"))
         wait_for(lambda: folder_of(store, OTHER).finished)
     finally:
-        first.send_signal(signal.SIGCONT)
-    codes = [process.wait(timeout=120) for process in (first, second, other)]
-    for process in (first, second, other):
-        process.communicate()
-    return Shared(store, codes, waits)
+        first.send(signal.SIGCONT)
+    codes = [worker.wait() for worker in (first, second, other)]
+    return Shared(store, codes, said.read_text())
 
 
 def test_two_processes_on_one_run_give_one_right_result(shared: Shared, tmp_path: Path) -> None:
@@ -233,7 +232,7 @@ def test_two_processes_on_one_run_give_one_right_result(shared: Shared, tmp_path
 
 
 def test_the_second_process_says_that_it_waits(shared: Shared) -> None:
-    assert shared.waits == f"run {SAME.id} is in the hands of another process; waiting for it\n"
+    assert shared.waits == f"WARNING:lengthlab:run {SAME.id} is in the hands of another process; waiting for it\n"
 
 
 def test_a_process_on_another_run_of_the_store_does_not_wait(shared: Shared, tmp_path: Path) -> None:

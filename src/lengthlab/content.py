@@ -6,7 +6,6 @@ A dataclass becomes `{"kind": ..., field: ...}`. The kind is the class's name in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -14,20 +13,12 @@ from typing import Any
 from lengthlab import source
 from lengthlab.errors import LabError, nearest
 from lengthlab.models import Attention, LogN, Lstm, Mlp, Model, NoPositions, PlainScores, Rope
-from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual
+from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual, kebab
 from lengthlab.schedule import Epochs, Phase, Schedule
 from lengthlab.tasks import ModuloRecall
 
 Json = dict[str, Any]
 Files = dict[str, str]
-
-
-def kebab(name: str) -> str:
-    """
-    >>> kebab("ModuloRecall")
-    'modulo-recall'
-    """
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
 BUILT_IN: dict[str, type] = {

@@ -123,13 +123,21 @@ def delayed(
     Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',))
     """
     require(covers in tuple(OFF), f"schedule.covers must be 'part' or 'function', not '{covers}'")
+    _check_length("first", first)
     alone = Phase(first, lr if first_lr is None else first_lr, off=(OFF[covers],), asks=tuple(asks))
     return Schedule("delayed", (alone, *_joint(joint, last, lr, last_lr)))
 
 
 def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningRate | None) -> tuple[Phase, ...]:
+    _check_length("joint", joint)
+    _check_length("last", last, least=0)
     phases = (Phase(joint, lr),)
     return phases if last == 0 else (*phases, Phase(last, _tenth(lr) if last_lr is None else last_lr))
+
+
+def _check_length(name: str, length: Duration, least: int = 1) -> None:
+    if not isinstance(length, Epochs):
+        require(length >= least, f"schedule.{name} must be at least {least} step{'s' if least != 1 else ''}, not {length}")
 
 
 def _tenth(lr: LearningRate) -> LearningRate:

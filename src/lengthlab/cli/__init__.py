@@ -37,7 +37,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.ClickException as error:
         ctx = getattr(error, "ctx", None)
-        _say(f"{error.format_message()} See {ctx.command_path if ctx else 'lengthlab'} --help.")
+        _say(f"{error.format_message().rstrip('.')}; see {ctx.command_path if ctx else 'lengthlab'} --help")
         sys.exit(error.exit_code)
     except LabError as error:
         _say(str(error))

@@ -34,17 +34,17 @@ def tasks(name: str | None, as_json: bool) -> None:
         _list(TASKS, as_json)
     else:
         made = card(make("task", name, Path()))
-        click.echo(json.dumps(asdict(made), indent=1) if as_json else _task_card(made))
+        click.echo(json.dumps(asdict(made), indent=1) if as_json else _task_card(made, _about(TASKS.get(name))))
 
 
-def _task_card(card: Card) -> str:
+def _task_card(card: Card, about: str) -> str:
     places = set(card.scored.values())
     words = [click.style(f"[{word}]", bold=True) if at in places else word for at, word in enumerate(card.sample)]
     scored = ", ".join(f"{question} at [{card.sample[at]}]" for question, at in card.scored.items())
     lines = [
-        f"{card.name}: {card.about}",
+        ": ".join(filter(None, (card.name, about))),
         f"  sample      {' '.join(words)}",
-        f"  scored      {scored}; a sample is right if all are (`both`)",
+        f"  scored      {scored}{'; a sample is right if all are (`both`)' if len(card.scored) > 1 else ''}",
         f"  vocabulary  {card.vocabulary} tokens",
         f"  length      n from 1 {f'to {card.longest}' if card.longest else 'on'}",
         f"  chance      {_scores(card.chance)}",
@@ -123,10 +123,16 @@ def experiments(name: str | None, as_json: bool) -> None:
 
 
 def _list(named: Mapping[str, Any], as_json: bool) -> None:
-    about = {name: (inspect.getdoc(maker) or "").splitlines()[0] for name, maker in named.items()}
+    about = {name: _about(maker) for name, maker in named.items()}
     lines = [f"{name:20} {text}" for name, text in about.items()]
     click.echo(json.dumps(about, indent=1) if as_json else "\n".join(lines))
 
 
+def _about(maker: object) -> str:
+    """The first line of its docstring."""
+    return (inspect.getdoc(maker) or "").splitlines()[0] if maker else ""
+
+
 def _scores(scores: Mapping[str, float]) -> str:
-    return ", ".join(f"{question} {score:.3g}" for question, score in scores.items())
+    shown = {question: score for question, score in scores.items() if question != "both" or len(scores) > 2}
+    return ", ".join(f"{question} {score:.3g}" for question, score in shown.items())

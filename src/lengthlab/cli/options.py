@@ -14,7 +14,7 @@ workers = click.option(
 )
 
 
-class Lengths(click.ParamType[tuple[int, ...]]):
+class Lengths(click.ParamType):  # type: ignore[type-arg]  # older click cannot be subscripted
     """`25,50,100`"""
 
     name = "lengths"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.5
 PLAIN_SECONDS = 15.0
-COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "time left")
+COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "left")
 
 
 class Progress:
@@ -26,6 +26,7 @@ class Progress:
 
     def __init__(self, runs: Sequence[Run], store: str) -> None:
         self.runs, self.store = list(runs), Store(store)
+        self.labels = labels(runs)
         self.console = Console(stderr=True, highlight=False)
         self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
         self._looked = 0.0
@@ -50,7 +51,9 @@ class Progress:
     def _show(self) -> None:
         rows = [self._row(run) for run in self.runs]
         if self.live:
-            table = Table(*COLUMNS, box=None, pad_edge=False, header_style="dim")
+            table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+            for column in table.columns:
+                column.no_wrap = True
             for row in rows:
                 table.add_row(*row)
             self.live.update(table, refresh=True)
@@ -65,7 +68,8 @@ class Progress:
         if row[1] != before or (waited and row[1] not in ("finished", "failed", "waiting")):
             self._said[run.id] = (row[1], monotonic())
             said = "  ".join(f"{name} {cell}" for name, cell in zip(COLUMNS[2:], row[2:], strict=True) if cell)
-            self.console.print(f"{row[0]}: {row[1]}  {said}", soft_wrap=True, markup=False)
+            phase = f"phase {row[1]}" if row[1][0].isdigit() else row[1]
+            self.console.print(f"{row[0]}: {phase}  {said}", soft_wrap=True, markup=False)
 
     def _row(self, run: Run) -> tuple[str, ...]:
         folder = self.store.folder(run.id)
@@ -74,7 +78,25 @@ class Progress:
         inside, beyond = _accuracies(run, log)
         step = int(last.get("step", 0))
         loss = f"{last['loss']:.4f}" if last else ""
-        return (run.label, _state(run, folder, last), f"{step:,} of {run.steps:,}", loss, inside, beyond, _left(run, log))
+        return (
+            self.labels[run.id],
+            _state(run, folder, last),
+            f"{step:,}/{run.steps:,}",
+            loss,
+            inside,
+            beyond,
+            _left(run, log),
+        )
+
+
+def labels(runs: Sequence[Run]) -> dict[str, str]:
+    """A short name for each run: only what differs between them, and the id where that is not enough."""
+    names = {run.id: (run.model.name, run.schedule.name, f"seed {run.seed}") for run in runs}
+    differs = [len(set(column)) > 1 for column in zip(*names.values(), strict=True)]
+    short = {key: " ".join(n for n, d in zip(name, differs, strict=True) if d) for key, name in names.items()}
+    short = {run.id: short[run.id] or run.label for run in runs}
+    told = len(set(short.values())) == len(short)
+    return short if told else {run.id: f"{run.label} ({run.id[:4]})" for run in runs}
 
 
 def _state(run: Run, folder: Any, last: dict[str, Any]) -> str:
@@ -88,7 +110,7 @@ def _state(run: Run, folder: Any, last: dict[str, Any]) -> str:
         return "measuring"
     phase = run.schedule.phases[run.phase_at(last["step"])]
     off = f", {', '.join(phase.off)} off" if phase.off else ""
-    return f"{run.phase_at(last['step']) + 1} of {len(run.schedule.phases)}{off}"
+    return f"{run.phase_at(last['step']) + 1}/{len(run.schedule.phases)}{off}"
 
 
 def _accuracies(run: Run, log: Sequence[dict[str, Any]]) -> tuple[str, str]:
@@ -96,7 +118,7 @@ def _accuracies(run: Run, log: Sequence[dict[str, Any]]) -> tuple[str, str]:
     probed = [line["accuracy"] for line in log if "accuracy" in line]
     if not probed:
         return "", ""
-    cells = [f"{value:.2f} at n={length}" for length, value in sorted(probed[-1].items(), key=lambda item: int(item[0]))]
+    cells = [f"{value:.2f} n={length}" for length, value in sorted(probed[-1].items(), key=lambda item: int(item[0]))]
     return (cells[0], cells[-1] if len(cells) > 1 else "")
 
 

@@ -15,6 +15,7 @@ from lengthlab.store import Store
 
 if TYPE_CHECKING:
     from lengthlab.run import Run
+    from lengthlab.training import Outcome
 
 
 def work(runs: Sequence[Run], store: str, device: str, workers: int | None, experiment: str = "") -> list[Curve]:
@@ -25,9 +26,9 @@ def work(runs: Sequence[Run], store: str, device: str, workers: int | None, expe
         outcomes = train_all(runs, store, device, workers, progress.look)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed and len(runs) == 1:
-        raise RunFailed(failed[0].error)
+        raise RunFailed(_failure(failed[0]))
     for outcome in failed:
-        click.echo(f"lengthlab: {outcome.run.label} failed: {outcome.error}", err=True)
+        click.echo(f"lengthlab: {_failure(outcome)}", err=True)
     folders = [Store(store).folder(outcome.run.id) for outcome in outcomes if not outcome.error]
     curves, problems = read_curves(folders, experiment)
     if problems:
@@ -37,6 +38,10 @@ def work(runs: Sequence[Run], store: str, device: str, workers: int | None, expe
     if failed:
         click.get_current_context().call_on_close(lambda: _exit(1))
     return curves
+
+
+def _failure(outcome: Outcome) -> str:
+    return f"{outcome.run.label} (run {outcome.run.id}) failed: {outcome.error}"
 
 
 def _exit(code: int) -> None:
@@ -57,4 +62,4 @@ def show(curves: Sequence[Curve], as_json: bool) -> None:
     console = console if console.is_terminal else Console(highlight=False, width=max(wide, 80))
     console.print(terminal_table(curves))
     for line in provenance(curves):
-        console.print(line, style="dim", markup=False)
+        console.print(line, style="dim", markup=False, soft_wrap=True)

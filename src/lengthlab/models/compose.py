@@ -6,6 +6,7 @@ and so is yours. The names given with `named` are the names under which a schedu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -112,12 +113,21 @@ def named(name: str, part: Part) -> Named:
     return Named(name, part)
 
 
+def kebab(name: str) -> str:
+    """A class's name as users read it.
+
+    >>> kebab("ModuloRecall")
+    'modulo-recall'
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
 def name_parts(parts: Sequence[Part]) -> list[tuple[str, Part]]:
     """Every part under its name, or its kind's where it has none; the second of a name gets `-2`."""
     pairs: dict[str, Part] = {}
     given = {part.name for part in parts if isinstance(part, Named)}
     for part in parts:
-        name = part.name if isinstance(part, Named) else type(part).__name__.lower()
+        name = part.name if isinstance(part, Named) else kebab(type(part).__name__)
         taken = hasattr(nn.Module, name) or name == "training"
         require(not taken, f"every module has a '{name}' already: name the part otherwise")
         names = (name, *(f"{name}-{number}" for number in range(2, 2 + len(parts))))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from lengthlab.models.attention import Attention
-from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, name_parts
+from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, kebab, name_parts
 from lengthlab.models.mlp import Mlp
 from lengthlab.models.model import Model
 from lengthlab.models.positions import POSITIONS
@@ -50,7 +50,7 @@ def _walk(part: Part, module: nn.Module, path: str, name: str, depth: int) -> It
     inner = _inner(part)
     text = ": ".join(filter(None, (name, _about(part))))
     if text or not inner:
-        yield Line(depth, text or type(part).__name__.lower(), path, _size(module), False)
+        yield Line(depth, text or kebab(type(part).__name__), path, _size(module), False)
         depth += 1
     for child_name, child in inner:
         step = _first(module) if isinstance(part, Repeat) else module.get_submodule(child_name)
@@ -76,7 +76,7 @@ def _about(part: Part) -> str:
         return f"{part.times} times" if part.times > 1 else "once"
     if isinstance(part, Chain):
         return ""
-    return {Parallel: "side by side, outputs added", Residual: "LN(x + ...)"}.get(type(part), type(part).__name__.lower())
+    return {Parallel: "side by side, outputs added", Residual: "LN(x + ...)"}.get(type(part), kebab(type(part).__name__))
 
 
 def _name(choice: object, known: Mapping[str, type]) -> str:

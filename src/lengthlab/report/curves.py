@@ -31,9 +31,9 @@ class Curve:
 
     @property
     def questions(self) -> list[str]:
-        """`both` first, then the questions of the task; `both` alone where there is but one."""
-        single = [question for question in self.chance if question != "both"]
-        return ["both", *single] if len(single) > 1 else ["both"]
+        """`both` first, then the questions of the task; a single question speaks for itself."""
+        asked = [question for question in self.chance if question != "both"]
+        return ["both", *asked] if len(asked) > 1 else asked
 
     def row(self, length: int, question: str) -> Row | None:
         return next((row for row in self.rows if (row.length, row.question) == (length, question)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
 from lengthlab.report.curves import Curve
@@ -43,9 +43,9 @@ def _panel(axes: Axes, curves: Sequence[Curve], question: str) -> None:
     if chance is not None:
         axes.axhline(chance, color="#777777", ls=":", lw=1.2, label="chance")
     for place, (name, group) in enumerate(_groups(curves).items()):
-        _draw(axes, name, group, question, COLOURS[place % len(COLOURS)], zorder=20 - place)
+        _draw(axes, name, group, question, {**_look(group[0], curves), "zorder": 20 - place})
     axes.set_title(TITLES.get(question, question))
-    axes.set_xlabel("pairs in the sequence, n")
+    axes.set_xlabel("length n")
     axes.set_ylim(-0.03, 1.03)
     if lengths[-1] > 20 * lengths[0]:
         axes.set_xscale("log")
@@ -62,32 +62,49 @@ def _groups(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
     groups: dict[str, list[Curve]] = {}
     for curve in sorted(curves, key=lambda curve: curve.first.training):
         name = f"{curve.first.model}, {curve.first.training}" if several else curve.first.training
+        if any(other.first.seed == curve.first.seed for other in groups.get(name, [])):
+            name = f"{name}, run {curve.first.run}"  # the names do not tell them apart
         groups.setdefault(name, []).append(curve)
     return groups
 
 
-def _draw(axes: Axes, name: str, group: Sequence[Curve], question: str, colour: str, zorder: float) -> None:
+def _look(curve: Curve, curves: Sequence[Curve]) -> dict[str, str]:
+    """A colour for each training, or for each model where there are several; then the training shows in the line."""
+    models, trainings = (sorted({getattr(curve.first, name) for curve in curves}) for name in ("model", "training"))
+    if len(models) == 1:
+        return {"color": COLOURS[trainings.index(curve.first.training) % len(COLOURS)], "ls": "-"}
+    line = ("-", "--", "-.")[trainings.index(curve.first.training) % 3]
+    return {"color": COLOURS[models.index(curve.first.model) % len(COLOURS)], "ls": line}
+
+
+def _draw(axes: Axes, name: str, group: Sequence[Curve], question: str, look: dict[str, Any]) -> None:
     by_length: dict[int, list[float]] = {}
     for curve in group:
         rows = [row for length in curve.lengths if (row := curve.row(length, question))]
         lows = [row.accuracy - row.interval[0] for row in rows]
         highs = [row.interval[1] - row.accuracy for row in rows]
-        alpha = 1.0 if len(group) == 1 else 0.45
-        style = {"color": colour, "alpha": alpha, "zorder": zorder, "lw": 0.8, "marker": "o", "ms": 3.5, "capsize": 2.5}
-        axes.errorbar([row.length for row in rows], [row.accuracy for row in rows], yerr=[lows, highs], **style)  # type: ignore[arg-type]
+        style = look | {"alpha": 1.0 if len(group) == 1 else 0.45, "lw": 0.8, "marker": "o", "ms": 3.5, "capsize": 2.5}
+        axes.errorbar([row.length for row in rows], [row.accuracy for row in rows], yerr=[lows, highs], **style)
         for row in rows:
             by_length.setdefault(row.length, []).append(row.accuracy)
     seeds = f" ({len(group)} seeds)" if len(group) > 1 else ""
     means = [sum(values) / len(values) for _, values in sorted(by_length.items())]
-    axes.plot(sorted(by_length), means, color=colour, lw=2.4, zorder=zorder, label=f"{name}{seeds}")
+    axes.plot(sorted(by_length), means, **look, lw=2.4, label=f"{name}{seeds}")
 
 
 def save_figure(curves: Sequence[Curve], folder: Path) -> list[Path]:
-    """`accuracy.png` and `accuracy.svg` in the folder."""
-    drawing = figure(curves)
+    """`accuracy.png` and `accuracy.svg` in the folder; a pair for each task and training range where there are several."""
+    kinds: dict[str, list[Curve]] = {}
+    for curve in curves:
+        kinds.setdefault(f"-{curve.first.task}-{curve.trained[0]}-{curve.trained[1]}", []).append(curve)
+    drawings = {kind if len(kinds) > 1 else "": figure(group) for kind, group in kinds.items()}
+    return [path for kind, drawing in drawings.items() for path in _save(drawing, folder / f"accuracy{kind}")]
+
+
+def _save(drawing: Figure, stem: Path) -> list[Path]:
     from matplotlib import rc_context
 
-    paths = [folder / "accuracy.png", folder / "accuracy.svg"]
+    paths = [Path(f"{stem}.png"), Path(f"{stem}.svg")]
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "lengthlab"}):
         for path in paths:
             # A date inside would make every picture a new file.

@@ -16,7 +16,15 @@ from lengthlab.rows import Row
 
 GOOD, BAD = 0.9, 0.6
 """Green above, as in the paper; red below."""
-NAMES = ("model", "training", "seed")
+
+
+def names_of(curves: Sequence[Curve]) -> list[str]:
+    """The columns that tell runs apart: the task where there are several, the id where nothing else does."""
+    names = ["model", "training", "seed"]
+    if len({curve.first.task for curve in curves}) > 1:
+        names.insert(0, "task")
+    told = {tuple(getattr(curve.first, name) for name in names) for curve in curves}
+    return names if len(told) == len(curves) else [*names, "run"]
 
 
 def lengths_of(curves: Sequence[Curve]) -> list[int]:
@@ -27,7 +35,8 @@ def terminal_table(curves: Sequence[Curve]) -> Table:
     """A row for each run and question; lengths beyond the training range are set apart."""
     plain = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     table = Table(title="Accuracy by length", title_justify="left", header_style="bold", **plain)  # type: ignore[arg-type]
-    for name in (*NAMES, "right"):
+    named = names_of(curves)
+    for name in (*named, "right"):
         table.add_column(name, no_wrap=True)
     reached = max(curve.trained[1] for curve in curves)
     for length in lengths_of(curves):
@@ -35,7 +44,7 @@ def terminal_table(curves: Sequence[Curve]) -> Table:
         table.add_column(f"n={length}", justify="right", header_style=f"bold {style}", no_wrap=True)
     for curve in curves:
         for place, question in enumerate(curve.questions):
-            names = [str(getattr(curve.first, name)) if place == 0 else "" for name in NAMES]
+            names = [str(getattr(curve.first, name)) if place == 0 else "" for name in named]
             cells = [_coloured(curve.row(length, question)) for length in lengths_of(curves)]
             table.add_row(*names, question, *cells, end_section=place + 1 == len(curve.questions))
     return table
@@ -50,12 +59,12 @@ def _coloured(row: Row | None) -> Text:
 
 def markdown(curves: Sequence[Curve]) -> str:
     """The table with a Wilson interval (95 %) in every cell, and under it where the numbers come from."""
-    lengths = lengths_of(curves)
-    header = [*NAMES, "right", *(f"n={length}" for length in lengths), "run"]
+    lengths, named = lengths_of(curves), [name for name in names_of(curves) if name != "run"]
+    header = [*named, "right", *(f"n={length}" for length in lengths), "run"]
     lines = [_line(header), _line(["---"] * len(header))]
     for curve in curves:
         for question in curve.questions:
-            names = [str(getattr(curve.first, name)) for name in NAMES]
+            names = [str(getattr(curve.first, name)) for name in named]
             cells = [_with_interval(curve.row(length, question)) for length in lengths]
             lines.append(_line([*names, question, *cells, f"`{curve.first.run}`"]))
     return "\n".join([*lines, "", *provenance(curves)]) + "\n"
@@ -77,7 +86,7 @@ def provenance(curves: Sequence[Curve]) -> list[str]:
     chance = sorted({f"{curve.first.task}: {curve.chance['both']:.3g}" for curve in curves})
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
     return [
-        f"Training lengths n = {', '.join(trained)}. Seeds {', '.join(map(str, seeds))}, every one shown.",
+        f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",
         f"{' or '.join(map(str, samples))} samples a cell, Wilson intervals at 95 %; `both` by chance: {', '.join(chance)}.",
         f"Made on {'; '.join(made)}.",
     ]

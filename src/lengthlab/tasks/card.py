@@ -18,7 +18,6 @@ class Card:
     """`sample` is one sequence; `scored` are the places in it that count; `trivial` holds accuracies that need no learning."""
 
     name: str
-    about: str
     sample: tuple[str, ...]
     scored: Mapping[str, int]
     chance: Mapping[str, float]
@@ -46,7 +45,6 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     guesses: dict[str, Guess] = {"always the commonest answer": _commonest(truths), **task.guesses}
     return Card(
         name=task.name,
-        about=(type(task).__doc__ or "").strip().splitlines()[0] if type(task).__doc__ else "",
         sample=tuple(task.decode(batch.tokens_BT[0])),
         scored={question: int(answer.position_B[0]) + 1 for question, answer in batch.answers.items()},
         chance=task.chance,

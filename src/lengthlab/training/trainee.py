@@ -49,10 +49,7 @@ class Trainee:
         loss.backward()  # type: ignore[no-untyped-call]
         value = loss.item()
         if not math.isfinite(value):
-            raise RunFailed(
-                f"the loss of run {self.run.id} ({self.run.label}) is {value} at step {self.step + 1}:"
-                " a smaller learning rate may help"
-            )
+            raise RunFailed(f"the loss is {value} at step {self.step + 1}: a smaller learning rate may help")
         self.optimizer.step()
         self.step += 1
         return value
