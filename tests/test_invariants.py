@@ -96,11 +96,19 @@ def train_until_killed(run: Run, store: Path, step: int, checkpoint_seconds: flo
             train(run, store)
 
 
+@pytest.fixture(scope="module")
+def _frequent_log() -> Iterator[None]:
+    """So that a log line lies behind almost every kill, to be forgotten and written again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "LOG_STEPS", 3)
+        yield
+
+
 INTERRUPTED = delayed_run(first=20, joint=25, last=10)
 
 
 @pytest.fixture(scope="module")
-def unkilled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unkilled(_frequent_log: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("unkilled")
     train(INTERRUPTED, store)
     return store

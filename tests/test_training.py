@@ -149,6 +149,15 @@ def test_phases_change_after_exactly_the_steps_they_were_given() -> None:
     assert attention_moved == [False] * 3 + [True] * 6
 
 
+def test_a_part_that_was_off_starts_again_from_a_fresh_optimizer_state() -> None:
+    trainee = Trainee(phases(Phase(3, LR), Phase(2, LR, off=("attention",)), Phase(1, LR)), CPU)
+    for _ in range(6):
+        trainee.advance()
+    steps = {name: int(trainee.optimizer.state[value]["step"]) for name, value in trainee.network.named_parameters()}
+    assert {count for name, count in steps.items() if ".attention." in name} == {1}
+    assert {count for name, count in steps.items() if ".attention." not in name} == {6}
+
+
 # Data
 
 
