@@ -163,7 +163,7 @@ def test_without_a_terminal_progress_is_plain_lines(trained: Trained) -> None:
     for run in trained.runs:
         own = [line for line in lines if line.startswith(run.label)]
         assert "waiting" in own[0]
-        assert f"finished  step {run.steps} of {run.steps}  loss " in own[-1]
+        assert f"finished  step {run.steps}/{run.steps}  loss " in own[-1]
     assert len(lines) < 40
 
 
@@ -186,7 +186,7 @@ def test_a_plain_line_tells_run_phase_step_loss_accuracy_and_time_left(
     said = watched(run, tmp_path, [log], capsys)
     assert said.startswith("hybrid-block delayed seed 0: ")
     # 50 more steps of 4 samples, 10 samples a second
-    for word in ("1 of 2, attention off", "step 50 of 100", "loss 1.2500", "0.75 at n=4", "0.50 at n=12", "time left 20 s"):
+    for word in ("phase 1/2, attention off", "step 50/100", "loss 1.2500", "0.75 n=4", "0.50 n=12", "time left 20 s"):
         assert word in said
 
 

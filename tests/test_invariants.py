@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -96,8 +97,8 @@ def train_until_killed(run: Run, store: Path, step: int, checkpoint_seconds: flo
             train(run, store)
 
 
-@pytest.fixture(scope="module")
-def _frequent_log() -> Iterator[None]:
+@contextmanager
+def frequent_log() -> Iterator[None]:
     """So that a log line lies behind almost every kill, to be forgotten and written again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference, "LOG_STEPS", 3)
@@ -108,9 +109,10 @@ INTERRUPTED = delayed_run(first=20, joint=25, last=10)
 
 
 @pytest.fixture(scope="module")
-def unkilled(_frequent_log: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unkilled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("unkilled")
-    train(INTERRUPTED, store)
+    with frequent_log():
+        train(INTERRUPTED, store)
     return store
 
 
@@ -120,9 +122,10 @@ def test_a_run_killed_at_any_moment_and_started_again_equals_an_unkilled_one(
     tmp_path_factory: pytest.TempPathFactory, unkilled: Path, steps: list[int], checkpoint_seconds: float
 ) -> None:
     store = tmp_path_factory.mktemp("killed")
-    for step in sorted(steps):  # a later kill comes to a run that has gone on from the earlier one
-        train_until_killed(INTERRUPTED, store, step, checkpoint_seconds)
-    train(INTERRUPTED, store)
+    with frequent_log():
+        for step in sorted(steps):  # a later kill comes to a run that has gone on from the earlier one
+            train_until_killed(INTERRUPTED, store, step, checkpoint_seconds)
+        train(INTERRUPTED, store)
     assert identical(weights(store, INTERRUPTED), weights(unkilled, INTERRUPTED))
     assert counts(store, INTERRUPTED) == counts(unkilled, INTERRUPTED)
     assert learned(store, INTERRUPTED) == learned(unkilled, INTERRUPTED)

@@ -36,12 +36,13 @@ def dying(old, new):
     die() if len(seen) == {number} else replace(old, new)
 store.os.replace = dying"""
 
+# How to die, and the step that is kept then.
 MOMENTS = {
-    "before the first checkpoint": DIE_AT_STEP.format(step=52),
-    "in the first phase, with a checkpoint half written": CHECKPOINT_ALWAYS + DIE_IN_CHECKPOINT.format(number=52),
-    "at the phase boundary": DIE_AT_STEP.format(step=55),
-    "in the last phase": CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=105),
-    "while measuring": "from lengthlab.training import reference\nreference.accuracy = die",
+    "before the first checkpoint": (DIE_AT_STEP.format(step=52), 0),
+    "in the first phase, with a checkpoint half written": (CHECKPOINT_ALWAYS + DIE_IN_CHECKPOINT.format(number=52), 51),
+    "at the phase boundary": (DIE_AT_STEP.format(step=55), 55),
+    "in the last phase": (CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=105), 105),
+    "while measuring": ("from lengthlab.training import reference\nreference.accuracy = die", 110),
 }
 
 
@@ -83,8 +84,9 @@ def partials(store: Path) -> list[Path]:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_ends_as_if_it_had_never_been_killed(moment: str, tmp_path: Path, unkilled: Path) -> None:
-    worker = start_worker(tmp_path, SHORT, before=f"{DIE}\n{MOMENTS[moment]}")
-    assert worker.wait() == -signal.SIGKILL
+    how, kept = MOMENTS[moment]
+    assert start_worker(tmp_path, SHORT, before=f"{DIE}\n{how}").wait() == -signal.SIGKILL
+    assert checkpoint_step(tmp_path, SHORT) == kept
     assert bool(partials(tmp_path)) == ("half written" in moment)
     assert not folder_of(tmp_path, SHORT).finished
     train(SHORT, tmp_path)

@@ -111,9 +111,9 @@ def test_schedules_are_known_by_the_names_that_users_type() -> None:
     ("make", "told"),
     [
         (lambda: Phase(0), "a phase lasts at least 1 step, not 0"),
-        (lambda: end_to_end(-5), "a phase lasts at least 1 step, not -5"),
-        (lambda: end_to_end(5, last=-1), "a phase lasts at least 1 step, not -1"),
-        (lambda: delayed(0, joint=5), "a phase lasts at least 1 step, not 0"),
+        (lambda: end_to_end(-5), "schedule.joint must be at least 1 step, not -5"),
+        (lambda: end_to_end(5, last=-1), "schedule.last must be at least 0 steps, not -1"),
+        (lambda: delayed(0, joint=5), "schedule.first must be at least 1 step, not 0"),
         (lambda: epochs(0), "epochs"),
         (lambda: epochs(-1.5), "-1.5 epochs"),
         (lambda: epochs(nan), "epochs"),

@@ -98,7 +98,8 @@ class Run:
         """`evaluate`, or 1, 2, 3 and 4 times the longest training length as far as the task reaches."""
         longest = self.lengths[1]
         limit = self.task.longest or 4 * longest
-        return self.evaluate or tuple(times * longest for times in (1, 2, 3, 4) if times * longest <= limit)
+        usual = [times * longest for times in (1, 2, 3, 4) if times * longest <= limit]
+        return tuple(dict.fromkeys(self.evaluate or usual))
 
     def network(self) -> nn.Module:
         """A fresh network, with weights that the seed determines; the global random state is left as it was."""

@@ -86,7 +86,8 @@ class Folder:
             lock.acquire()
         try:
             for partial in self.path.glob(".*.partial"):
-                partial.unlink()
+                if not _alive(partial.name.split(".")[-2]):
+                    partial.unlink(missing_ok=True)
             yield
         finally:
             lock.release()
@@ -102,17 +103,30 @@ class Folder:
         except FileNotFoundError:
             return []
         lines = []
-        for line in text.splitlines():
+        for line in text.splitlines(keepends=True):
             try:
-                lines.append(json.loads(line))
-            except ValueError:
-                continue
+                lines.append({"step": int(json.loads(line)["step"]), **json.loads(line)})
+            except (ValueError, KeyError, TypeError):
+                if line.endswith("\n"):
+                    path = self.path / "log.jsonl"
+                    raise LabError(f"{path} is foreign: move it away and start the same command again") from None
         return lines
 
     def trim_log(self, step: int) -> None:
         """Forget lines past the step that a resumed run goes on from: they will be written again."""
         kept = [line for line in self.read_log() if line["step"] <= step]
         self.write("log.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def _alive(process: str) -> bool:
+    """Whether the process that wrote a partial file may still be writing it."""
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 class Store:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.5
 PLAIN_SECONDS = 15.0
-COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "left")
+COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "time left")
 
 
 class Progress:

@@ -35,14 +35,15 @@ def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
     try:
         with safe_open(path, framework="pt") as file:
             note = json.loads((file.metadata() or {})["lengthlab"])
+        run_id, step, seconds = str(note["run"]), int(note["step"]), float(note["seconds"])
         tensors = load_file(path, device=str(trainee.device))
-    except (SafetensorError, KeyError, ValueError, OSError):
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError):
         raise LabError(f"{path} is truncated or not a checkpoint: remove it to train this run from its start") from None
-    if note["run"] != trainee.run.id:
-        raise LabError(f"{path} belongs to run {note['run']}, not to {trainee.run.id}: move it back where it came from")
+    if run_id != trainee.run.id:
+        raise LabError(f"{path} belongs to run {run_id}, not to {trainee.run.id}: move it back where it came from")
     _load(trainee, tensors, path)
-    trainee.step = note["step"]
-    return float(note["seconds"])
+    trainee.step = step
+    return seconds
 
 
 def _load(trainee: Trainee, tensors: dict[str, torch.Tensor], path: Path) -> None:

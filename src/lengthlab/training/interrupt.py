@@ -16,14 +16,14 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """While inside, the first signal only sets a flag, for the loop to see after its step; a second one interrupts at once."""
+    """While inside, a signal only sets a flag, for the loop to see after its step; a second Ctrl-C interrupts at once."""
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
     def on_signal(number: int, frame: object) -> None:
-        if interrupt.asked:
+        if interrupt.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         interrupt.asked = True
 

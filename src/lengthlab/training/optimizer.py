@@ -15,13 +15,13 @@ def adam(network: nn.Module, schedule: Schedule) -> torch.optim.Adam:
     A part that is off has no gradients; Adam then neither moves it nor keeps state for it, and starts it afresh when it is
     opened. So one optimizer serves all phases, and the parts that were on go on with what they have.
     """
-    rest = dict(network.named_parameters())
-    groups = []
-    for part in sorted({name for phase in schedule.phases for name in phase.rates} - {"rest"}):
-        names = [name for name in rest if any(name.startswith(site.name + ".") for site in find(network, part))]
-        groups.append({"params": [rest.pop(name) for name in names], "part": part})
-    groups.append({"params": list(rest.values()), "part": "rest"})
-    return torch.optim.Adam([group for group in groups if group["params"]], lr=0.0, fused=True)
+    parts = {name for phase in schedule.phases for name in phase.rates} - {"rest"}
+    sites = {site.name: part for part in parts for site in find(network, part)}
+    groups: dict[str, list[nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        around = [site for site in sites if name.startswith(f"{site}.")]
+        groups.setdefault(sites[max(around, key=len)] if around else "rest", []).append(parameter)  # the innermost counts
+    return torch.optim.Adam([{"params": group, "part": part} for part, group in groups.items()], lr=0.0, fused=True)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, phase: Phase) -> None:

@@ -64,6 +64,7 @@ def _train(run: Run, folder: Folder, device: torch.device) -> None:
         note = {"run": run.id, "step": trainee.step, "message": str(failure)}
         folder.write_json("failure.json", note | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
         raise
+    trainee.enter_phase()  # a run that was killed while it was measured has not been in any
     counts = accuracy(trainee.network, run.task, run.measured_at)
     save_weights(trainee, folder)
     write_result(run, folder, counts, clock.seconds, device)

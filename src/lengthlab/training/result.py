@@ -12,6 +12,7 @@ from torch import nn
 
 import lengthlab
 from lengthlab.compute import device_named, hardware, settled
+from lengthlab.delay import Delay, find
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import SAMPLES, Count, accuracy
 from lengthlab.run import Run
@@ -43,9 +44,10 @@ class Result:
         return self.count(length, question).interval
 
     def network(self) -> nn.Module:
-        """The trained network, on the CPU."""
+        """The trained network, on the CPU; parts that are off in the last phase are off."""
         network = self.run.network()
         load_weights(network, self.folder)
+        Delay(find(network, *self.run.schedule.phases[-1].off)).close()
         return network
 
 

@@ -29,12 +29,13 @@ class Trainee:
         self.optimizer = adam(self.network, run.schedule)
         self.generator = torch.Generator(device=device)
         self.step = 0
-        self._phase = -1
+        self._phase: Phase | None = None
         self._delay = Delay(())
 
     @property
     def phase(self) -> Phase:
-        return self.run.schedule.phases[self.run.phase_at(self.step)]
+        """The phase of the next step; the last one when all are done."""
+        return self.run.schedule.phases[min(self.run.phase_at(self.step), len(self.run.schedule.phases) - 1)]
 
     def batch(self, step: int) -> Batch:
         """The data of a step: a function of the run's seed and the step alone, so there is no random state to keep."""
@@ -43,7 +44,7 @@ class Trainee:
 
     def advance(self) -> float:
         """One step; its loss."""
-        self._enter_phase()
+        self.enter_phase()
         loss = answer_loss(self.network, self.batch(self.step), self.phase.asks or self.run.task.questions)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -54,14 +55,13 @@ class Trainee:
         self.step += 1
         return value
 
-    def _enter_phase(self) -> None:
+    def enter_phase(self) -> None:
         """Switch the parts of the phase off, if it is a new one, and the others on."""
-        number = self.run.phase_at(self.step)
-        if number == self._phase:
+        if self.phase is self._phase:
             return
         self._delay.open()
         self._delay = Delay(find(self.network, *self.phase.off))
         self._delay.close()
         self._delay.forget(self.optimizer)
         set_rates(self.optimizer, self.phase)
-        self._phase = number
+        self._phase = self.phase

@@ -47,7 +47,7 @@ def _leave_with_parent() -> None:
     """Standard input is a pipe from the parent: it ends when the parent does, however the parent ended."""
     while os.read(0, 1024):  # not sys.stdin: its lock, held by a thread, would break the interpreter's exit
         pass
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)  # a second SIGINT, after one that the parent passed on, would cut a step short
 
 
 if __name__ == "__main__":
