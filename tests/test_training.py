@@ -30,7 +30,7 @@ from runs import (
 from torch import Tensor, nn
 
 from lengthlab.compute import settled
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.run import Run
 from lengthlab.schedule import Phase, Schedule
@@ -133,6 +133,27 @@ def test_the_learning_rate_of_an_inner_part_wins_over_that_of_the_part_around_it
         lengths = first_step(phases(Phase(1, {"attention": 0.0, inner: 1e-2, "rest": 0.0})))
         assert max(length for name, length in lengths.items() if word in name) == pytest.approx(1e-2, rel=1e-2)
         assert max(length for name, length in lengths.items() if word not in name) == 0.0
+
+
+def test_a_part_that_a_phase_does_not_name_takes_the_rate_of_the_part_around_it() -> None:
+    rates = ({"attend": 1e-2, "attention": 1e-3, "rest": 0.0}, {"attention": 5e-3, "rest": 1e-4})
+    trainee = Trainee(phases(*(Phase(1, lr) for lr in rates)), CPU)
+    seen = []
+    for _ in rates:
+        trainee.advance()
+        seen.append({group["parts"][0]: group["lr"] for group in trainee.optimizer.param_groups})
+    assert seen == [
+        {"rest": 0.0, "attend": 1e-2, "attention": 1e-3},
+        {"rest": 1e-4, "attend": 5e-3, "attention": 5e-3},
+    ]
+
+
+def test_weights_that_the_last_step_broke_are_not_kept(tmp_path: Path) -> None:
+    run = phases(Phase(1, lr=1e39))  # the loss of the one step is fine, the weights after it are infinite
+    with pytest.raises(RunFailed, match="not finite after step 1"):
+        train(run, tmp_path)
+    assert not folder_of(tmp_path, run).finished
+    assert not (folder_of(tmp_path, run).path / "weights.safetensors").exists()
 
 
 def test_phases_change_after_exactly_the_steps_they_were_given() -> None:

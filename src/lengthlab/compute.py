@@ -21,7 +21,7 @@ def device_named(name: str) -> torch.device:
     """
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device)
+        torch.rand(1, device=device, generator=torch.Generator(device=device)).item()
     except (RuntimeError, AssertionError, NotImplementedError):
         raise LabError(
             f"device '{name}' is not available here; cpu always is, cuda and mps where the machine has them"

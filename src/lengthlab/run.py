@@ -134,19 +134,15 @@ def _check_kinds(task: object, model: object, schedule: object) -> None:
 
 
 def _blueprint_of(model: Any, vocabulary: int) -> nn.Module:
-    """The network's shape without its numbers, to check names and sizes by before anything is written."""
+    """A network to check names and sizes by, before anything is written."""
     try:
         return _blueprint(cast(Hashable, model), vocabulary)
     except TypeError:  # a model with a dict among its fields cannot be looked up
         return _blueprint.__wrapped__(model, vocabulary)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _blueprint(model: Any, vocabulary: int) -> nn.Module:
-    try:
-        with torch.device("meta"):
-            network: nn.Module = model.build(vocabulary)
-    except (NotImplementedError, RuntimeError):  # a user's module that computes while it is built needs real numbers
-        with torch.random.fork_rng(devices=[]):
-            network = model.build(vocabulary)
+    with torch.random.fork_rng(devices=[]):
+        network: nn.Module = model.build(vocabulary)
     return network

@@ -174,4 +174,4 @@ def named_folders(names: Sequence[str]) -> list[Folder]:
         require(path.is_dir(), f"'{name}' is neither a run folder nor a store")
         folders += [Folder(path)] if (path / "run.json").exists() else Store(path).folders()
     require(len(folders) > 0, f"no runs in {', '.join(names)}")
-    return folders
+    return list({folder.path.resolve(): folder for folder in folders}.values())

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from lengthlab.errors import LabError
 from lengthlab.store import Store
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ class Progress:
 
     def _row(self, run: Run) -> tuple[str, ...]:
         folder = self.store.folder(run.id)
-        log = folder.read_log()
+        try:
+            log = folder.read_log()
+        except LabError:  # a foreign log is its own run's trouble, and the run will say so
+            log = []
         last = log[-1] if log else {}
         inside, beyond = _accuracies(run, log)
         step = int(last.get("step", 0))

@@ -66,7 +66,7 @@ def accuracy(network: nn.Module, task: Task, lengths: Iterable[int], samples: in
 
 @torch.no_grad()
 def _at(network: nn.Module, task: Task, length: int, samples: int, seed: int) -> list[Count]:
-    device = next(network.parameters()).device
+    device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
     right = dict.fromkeys((*task.questions, "both"), 0)
     for batch in evaluation_set(task, length, samples, seed):
         for part in _slices(batch):

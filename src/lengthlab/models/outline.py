@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import torch
 from torch import nn
 
 from lengthlab.models.attention import Attention
@@ -34,8 +33,7 @@ def outline(model: Model, vocabulary: int, off: Collection[str] = ()) -> list[Li
     >>> [(line.text, line.parameters) for line in outline(lstm(width=8), vocabulary=20)]
     [('embedding', 160), ('lstm', 576), ('head', 180)]
     """
-    with torch.device("meta"):
-        network = model.build(vocabulary)
+    network = model.build(vocabulary)
     body = list(_walk(model.body, network.body, "body", "", 0))
     ends = [Line(0, name, name, _size(network.get_submodule(name)), False) for name in ("embedding", "head")]
     lines = [ends[0], *body, ends[1]]

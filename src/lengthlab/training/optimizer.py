@@ -10,21 +10,22 @@ from lengthlab.schedule import Phase, Schedule
 
 
 def adam(network: nn.Module, schedule: Schedule) -> torch.optim.Adam:
-    """One parameter group for each part that some phase gives a learning rate of its own, and one for the rest.
+    """One parameter group for each part that some phase gives a learning rate of its own, and one for the rest. A group knows
+    the parts around it from the inside out.
 
     A part that is off has no gradients; Adam then neither moves it nor keeps state for it, and starts it afresh when it is
     opened. So one optimizer serves all phases, and the parts that were on go on with what they have.
     """
     parts = {name for phase in schedule.phases for name in phase.rates} - {"rest"}
     sites = {site.name: part for part in parts for site in find(network, part)}
-    groups: dict[str, list[nn.Parameter]] = {}
+    groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
-        around = [site for site in sites if name.startswith(f"{site}.")]
-        groups.setdefault(sites[max(around, key=len)] if around else "rest", []).append(parameter)  # the innermost counts
-    return torch.optim.Adam([{"params": group, "part": part} for part, group in groups.items()], lr=0.0, fused=True)
+        around = sorted((site for site in sites if name.startswith(f"{site}.")), key=len, reverse=True)
+        groups.setdefault((*(sites[site] for site in around), "rest"), []).append(parameter)
+    return torch.optim.Adam([{"params": group, "parts": around} for around, group in groups.items()], lr=0.0, fused=True)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, phase: Phase) -> None:
-    """The learning rates of a phase."""
+    """The learning rates of a phase; the innermost part that it names counts."""
     for group in optimizer.param_groups:
-        group["lr"] = phase.rates.get(group["part"], phase.rates["rest"])
+        group["lr"] = next(phase.rates[part] for part in group["parts"] if part in phase.rates)

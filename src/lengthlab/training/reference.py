@@ -49,6 +49,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu")
             folder.remove("failure.json")
             with settled(place):
                 _train(run, folder, place)
+        folder.remove(NAME)
         result = read_result(folder)
     missing = [length for length in run.measured_at if length not in {count.length for count in result.counts}]
     return measure(folder, missing, device) if missing else result
@@ -56,7 +57,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu")
 
 def _train(run: Run, folder: Folder, device: torch.device) -> None:
     trainee = Trainee(run, device)
-    clock = Clock(load_checkpoint(trainee, folder))
+    clock = Clock(before=load_checkpoint(trainee, folder), step=trainee.step)
     folder.trim_log(trainee.step)
     try:
         _steps(trainee, folder, clock)
@@ -68,7 +69,6 @@ def _train(run: Run, folder: Folder, device: torch.device) -> None:
     counts = accuracy(trainee.network, run.task, run.measured_at)
     save_weights(trainee, folder)
     write_result(run, folder, counts, clock.seconds, device)
-    folder.remove(NAME)
 
 
 def _steps(trainee: Trainee, folder: Folder, clock: Clock) -> None:
@@ -86,6 +86,7 @@ def _steps(trainee: Trainee, folder: Folder, clock: Clock) -> None:
                 clock.checkpoint_done()
             if interrupt.asked:
                 raise KeyboardInterrupt
+    trainee.check_weights()
 
 
 def _log_line(trainee: Trainee, phase: int, loss: float, clock: Clock) -> dict[str, object]:
@@ -117,9 +118,10 @@ class Clock:
     """Seconds of training, those before a kill included, and when the next checkpoint is due."""
 
     before: float
+    step: int
     started: float = field(default_factory=monotonic)
     saved: float = field(default_factory=monotonic)
-    marked: tuple[int, float] | None = None
+    marked: float = field(default_factory=monotonic)
 
     @property
     def seconds(self) -> float:
@@ -135,6 +137,6 @@ class Clock:
     def rate(self, step: int) -> float:
         """Steps per second since the last call."""
         now = monotonic()
-        first, then = self.marked or (step - LOG_STEPS, self.started)
-        self.marked = (step, now)
-        return max(0, step - first) / max(1e-9, now - then)
+        rate = (step - self.step) / max(1e-9, now - self.marked)
+        self.step, self.marked = step, now
+        return rate

@@ -55,6 +55,12 @@ class Trainee:
         self.step += 1
         return value
 
+    def check_weights(self) -> None:
+        """Refuse to keep what the last step may have broken: its own loss could not show it."""
+        for name, tensor in self.network.state_dict().items():
+            if not torch.isfinite(tensor).all():
+                raise RunFailed(f"{name} is not finite after step {self.step}: a smaller learning rate may help")
+
     def enter_phase(self) -> None:
         """Switch the parts of the phase off, if it is a new one, and the others on."""
         if self.phase is self._phase:
