@@ -442,3 +442,61 @@ def test_a_disk_that_fills_up_while_training_loses_nothing_that_was_kept(plan: P
 def test_a_disk_that_is_full_from_the_start_is_named(plan: Path, store: Path) -> None:
     with_little_disk(100, "train", plan, "--store", store).refused(str(store), "File too large")
     assert [path for path in store.rglob("*") if path.is_file()] == []
+
+
+OWN = """
+from dataclasses import dataclass
+import sys
+from torch import nn
+from lengthlab.models import Lstm, Model, chain
+
+@dataclass(frozen=True)
+class Broken:
+    def build(self, width):
+        raise RuntimeError("no such\\nthing")
+
+@dataclass(frozen=True)
+class Talkative:
+    def build(self, width):
+        return Talks()
+
+class Talks(nn.Module):
+    def forward(self, x):
+        print("x" * 20_000, file=sys.stderr)
+        return x
+
+def broken() -> Model:
+    return Model("broken", 16, Broken())
+
+def talkative() -> Model:
+    return Model("talkative", 16, chain(Lstm(), Talkative()))
+"""
+
+
+def of_ones_own(plan: Path, name: str) -> None:
+    (plan.parent / "own.py").write_text(OWN)
+    plan.write_text(f"""[[run]]
+task = {{ name = "modulo-recall", keys = 16 }}
+model = "own.py:{name}"
+schedule = {{ name = "end-to-end", joint = 20 }}
+lengths = [1, 4]
+batch = 4
+evaluate = [4]
+""")
+
+
+def test_a_model_of_ones_own_that_cannot_be_built_ends_in_one_line(call: Call, plan: Path, store: Path) -> None:
+    of_ones_own(plan, "broken")
+    call("train", plan, "--store", store).refused("model 'broken' cannot be built", "RuntimeError: no such thing")
+    assert not store.exists()
+
+
+def test_a_worker_that_says_more_than_a_pipe_holds_still_finishes(call: Call, plan: Path, store: Path) -> None:
+    of_ones_own(plan, "talkative")
+    assert call("train", plan, "--store", store).code == 0
+
+
+def test_a_file_of_ones_own_that_needs_its_neighbour_is_refused(call: Call, plan: Path, store: Path) -> None:
+    of_ones_own(plan, "broken")
+    (plan.parent / "own.py").write_text("import neighbour_of_mine\n")
+    call("train", plan, "--store", store).refused("own.py cannot be loaded", "neighbour_of_mine", "stands alone")

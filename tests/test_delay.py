@@ -395,3 +395,16 @@ def test_a_delay_tells_what_it_holds() -> None:
     assert repr(delay) == f"Delay, closed:\n  body.attention: {size:,} parameters, nothing while off"
     delay.open()
     assert repr(delay).startswith("Delay, open:")
+
+
+@pytest.mark.parametrize("kind", [lambda: nn.MultiheadAttention(8, 2), lambda: nn.LSTM(8, 8)])
+def test_a_module_that_gives_a_pair_gives_a_pair_while_off(kind: Callable[[], nn.Module]) -> None:
+    model = nn.ModuleDict({"part": kind()})
+    x = torch.randn(5, 3, 8)
+    inputs = {"query": x, "key": x, "value": x} if isinstance(model["part"], nn.MultiheadAttention) else {"input": x}
+    delay = delay_parts(model, "part")
+    out, other = model["part"](**inputs)
+    assert torch.equal(out, torch.zeros_like(x))
+    assert other is None
+    delay.open()
+    assert model["part"](**inputs)[0].abs().max() > 0

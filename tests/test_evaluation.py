@@ -9,13 +9,13 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from runs import TASK, small_model
 from torch import Tensor, nn
 
 from lengthlab.evaluation import accuracy as module
 from lengthlab.evaluation.accuracy import DRAWN, Count, accuracy, evaluation_set
 from lengthlab.evaluation.interval import wilson
 from lengthlab.tasks import ModuloRecall, Task
+from small_runs import TASK, small_model
 
 
 class Oracle(nn.Module):

@@ -11,7 +11,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import (
+from safetensors.torch import save
+from torch import Tensor
+
+from lengthlab.cli import main
+from lengthlab.compute import settled
+from lengthlab.errors import LabError
+from lengthlab.models import MODELS
+from lengthlab.run import Run
+from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
+from lengthlab.seeds import seed_for
+from lengthlab.training import reference, train
+from lengthlab.training.checkpoint import NAME
+from lengthlab.training.trainee import Trainee
+from small_runs import (
     CPU,
     LR,
     Recording,
@@ -27,19 +40,6 @@ from runs import (
     wait_for,
     weights,
 )
-from safetensors.torch import save
-from torch import Tensor
-
-from lengthlab.cli import main
-from lengthlab.compute import settled
-from lengthlab.errors import LabError
-from lengthlab.models import MODELS
-from lengthlab.run import Run
-from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
-from lengthlab.seeds import seed_for
-from lengthlab.training import reference, train
-from lengthlab.training.checkpoint import NAME
-from lengthlab.training.trainee import Trainee
 
 WITH_ATTENTION = sorted(set(MODELS) - {"lstm"})
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from runs import CPU
-
 from lengthlab.compute import settled
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.models import hybrid_block
@@ -11,6 +9,7 @@ from lengthlab.run import Run
 from lengthlab.schedule import delayed
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training.trainee import Trainee
+from small_runs import CPU
 
 LONGEST = 6
 FAR = 3 * LONGEST

@@ -475,3 +475,13 @@ def test_an_eighth_architecture_trains() -> None:
         optimizer.step()
     assert losses[1] < losses[0]
     assert all(not torch.equal(old, new) for old, new in zip(before, network.parameters(), strict=True))
+
+
+def test_a_name_is_kept_inside_a_repeat_and_as_a_whole_body() -> None:
+    repeated = Model("repeated", 8, repeat(2, named("reader", Lstm()))).build(20)
+    assert [site.name for site in find(repeated, "reader")] == ["body.0.reader", "body.1.reader"]
+    whole = Model("whole", 8, named("reader", Lstm())).build(20)
+    assert [site.name for site in find(whole, "reader")] == ["body.reader"]
+    assert sum(line.parameters for line in outline(Model("m", 8, repeat(2, named("r", Lstm()))), 20) if line.depth == 0) == sum(
+        parameter.numel() for parameter in repeated.parameters()
+    )

@@ -440,11 +440,3 @@ def test_a_schedule_of_ones_own_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_ones_own_that_cannot_be_run_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "broken.py").write_text(text)
     assert "run 1: broken.py cannot be loaded: " in complaint(tmp_path, with_line('model = "broken.py:thing"'))
-
-
-def test_a_file_of_ones_own_may_import_its_neighbour(tmp_path: Path) -> None:
-    (tmp_path / "neighbour_of_plan.py").write_text("WIDTH = 12\n")
-    (tmp_path / "mine.py").write_text(
-        "from lengthlab.models import lstm\nfrom neighbour_of_plan import WIDTH\ndef mine():\n    return lstm(WIDTH)\n"
-    )
-    assert one(tmp_path, with_line('model = "mine.py:mine"'), "schedule=end-to-end").model == lstm(12)

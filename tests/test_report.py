@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from lengthlab.report.curves import Curve, read_curves
-from lengthlab.report.figure import figure, save_figure
+from lengthlab.report.figure import figure, pictures
 from lengthlab.report.table import as_csv, markdown, provenance, terminal_table
 from lengthlab.store import Folder
 
@@ -41,6 +41,7 @@ def result(run: str = "0123456789ab", counts: Counts = FAR, total: int = 1000, *
         "task": "modulo-recall",
         "training": "delayed",
         "seed": 0,
+        "settings": "abcdef123456",
         "lengths": [1, 10],
         "steps": 100,
         "batch": 8,
@@ -204,10 +205,11 @@ def test_counts_that_are_no_counts_are_named(tmp_path: Path, counts: object) -> 
 
 
 def test_the_figure_is_a_png_and_an_svg_that_say_what_is_drawn(tmp_path: Path) -> None:
-    png, svg = save_figure(curves_of(tmp_path, result()), tmp_path)
-    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
-    text = svg.read_text(encoding="utf-8")
+    files = pictures(curves_of(tmp_path, result()))
+    assert list(files) == ["accuracy.png", "accuracy.svg"]
+    assert files["accuracy.png"].startswith(b"\x89PNG\r\n\x1a\n")
+    text = files["accuracy.svg"].decode()
+    assert ElementTree.fromstring(text).tag.endswith("svg")
     for word in ("training range", "chance", "delayed", "accuracy", "both right", "modulo", "recall"):
         assert word in text
 
@@ -221,9 +223,18 @@ def test_accuracies_of_exactly_zero_and_one_are_drawn(tmp_path: Path) -> None:
 
 def test_the_same_curves_make_the_same_picture(tmp_path: Path) -> None:
     curves = curves_of(tmp_path, result())
-    first = [path.read_bytes() for path in save_figure(curves, tmp_path)]
-    again = [path.read_bytes() for path in save_figure(curves, tmp_path)]
-    assert first == again
+    assert pictures(curves) == pictures(curves)
+
+
+def test_tasks_with_other_chances_get_pictures_of_their_own(tmp_path: Path) -> None:
+    ten = result("b" * 12, chance={"modulo": 0.1, "recall": 0.1, "both": 0.01})
+    assert len(pictures(curves_of(tmp_path, result(), ten))) == 4
+
+
+def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(tmp_path: Path) -> None:
+    wider = result("b" * 12, seed=1, settings="fedcba987654")
+    names = legend(curves_of(tmp_path, result(), wider))
+    assert [name for name in names if "delayed" in name] == ["delayed (abcdef)", "delayed (fedcba)"]
 
 
 def legend(curves: list[Curve]) -> list[str]:

@@ -11,11 +11,11 @@ from pathlib import Path
 from time import sleep
 
 import pytest
-from runs import counts, delayed_run, end_to_end_run, folder_of, identical, learned, start_worker, wait_for, weights
 from safetensors import safe_open
 
 from lengthlab.run import Run
 from lengthlab.training import train
+from small_runs import counts, delayed_run, end_to_end_run, folder_of, identical, learned, start_worker, wait_for, weights
 
 POLITE = "lengthlab: stopped; what was trained so far is kept, and the same command goes on from there"
 SHORT = delayed_run(first=55, joint=30, last=25)

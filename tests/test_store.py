@@ -13,12 +13,23 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import counts, delayed_run, end_to_end_run, files_in, folder_of, identical, learned, start_worker, wait_for, weights
 
 from lengthlab.errors import LabError
-from lengthlab.rows import rows_of
+from lengthlab.rows import rows_in
 from lengthlab.store import Folder, Store, named_folders
 from lengthlab.training import train
+from small_runs import (
+    counts,
+    delayed_run,
+    end_to_end_run,
+    files_in,
+    folder_of,
+    identical,
+    learned,
+    start_worker,
+    wait_for,
+    weights,
+)
 
 
 def run_folder(store: Path, run_id: str) -> Folder:
@@ -93,10 +104,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_rows_of_something_else_than_a_result_are_refused_with_the_folder_named(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, "0123456789ab")
-    folder.write_json("result.json", {"counts": []})
     with pytest.raises(LabError, match=r"0123456789ab: result\.json is not the result of a run"):
-        rows_of(folder)
+        rows_in({"counts": []}, where=str(tmp_path / "0123456789ab"))
 
 
 # The log

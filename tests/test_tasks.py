@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import Reading, read
 
 from lengthlab.errors import LabError
 from lengthlab.tasks import TASKS, Batch, ModuloRecall, Task, modulo, recall
 from lengthlab.tasks.card import card
+from oracle import Reading, read
 
 QUESTIONS = (("modulo", "recall"), ("modulo",), ("recall",))
 quick = settings(max_examples=40, deadline=None)

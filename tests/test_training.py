@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import exp, isfinite, log
 from pathlib import Path
 
@@ -12,7 +12,21 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import (
+from torch import Tensor, nn
+
+from lengthlab.compute import settled
+from lengthlab.errors import LabError, RunFailed
+from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.models import Lstm, Model, chain
+from lengthlab.run import Run
+from lengthlab.schedule import Phase, Schedule
+from lengthlab.seeds import seed_for
+from lengthlab.store import Folder
+from lengthlab.tasks import Answer, Batch
+from lengthlab.training import reference, train, train_all
+from lengthlab.training.loss import answer_loss
+from lengthlab.training.trainee import Trainee
+from small_runs import (
     CPU,
     LR,
     TASK,
@@ -27,18 +41,6 @@ from runs import (
     small_run,
     weights,
 )
-from torch import Tensor, nn
-
-from lengthlab.compute import settled
-from lengthlab.errors import LabError, RunFailed
-from lengthlab.evaluation.accuracy import accuracy
-from lengthlab.run import Run
-from lengthlab.schedule import Phase, Schedule
-from lengthlab.seeds import seed_for
-from lengthlab.tasks import Answer, Batch
-from lengthlab.training import reference, train, train_all
-from lengthlab.training.loss import answer_loss
-from lengthlab.training.trainee import Trainee
 
 
 @pytest.fixture(autouse=True)
@@ -154,6 +156,34 @@ def test_weights_that_the_last_step_broke_are_not_kept(tmp_path: Path) -> None:
         train(run, tmp_path)
     assert not folder_of(tmp_path, run).finished
     assert not (folder_of(tmp_path, run).path / "weights.safetensors").exists()
+
+
+def test_a_model_with_dropout_is_the_same_after_a_kill_and_beside_somebody_elses_random_numbers(tmp_path: Path) -> None:
+    run = replace(end_to_end_run(steps=20), model=Model("forgetful", 8, chain(Lstm(), Forgetful())))
+    state = torch.get_rng_state()
+    train(run, tmp_path / "one")
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.rand(5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(reference, "LOG_STEPS", 7)
+        patch.setattr(Folder, "append_log", stop)
+        with pytest.raises(ZeroDivisionError):
+            train(run, tmp_path / "two")
+    train(run, tmp_path / "two")
+    assert identical(weights(tmp_path / "one", run), weights(tmp_path / "two", run))
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """A user's part that draws random numbers while it trains."""
+
+    def build(self, width: int) -> nn.Module:
+        return nn.Dropout(0.5)
+
+
+def stop(*_: object) -> None:
+    raise ZeroDivisionError
 
 
 def test_phases_change_after_exactly_the_steps_they_were_given() -> None:

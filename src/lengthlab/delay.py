@@ -21,17 +21,33 @@ from torch.utils.hooks import RemovableHandle
 
 from lengthlab.errors import LabError, nearest
 
-Instead = Callable[[Tensor], Tensor]
+Instead = Callable[..., object]
+
+PAIRS = (nn.MultiheadAttention, nn.RNNBase)
+"""Modules whose output is the first of a pair; while off, the second is None."""
 
 
-def identity(x: Tensor, *_: object, **__: object) -> Tensor:
+def identity(*inputs: Tensor, **named: Tensor) -> Tensor:
     """What replaces a link of a chain."""
-    return x
+    return next(iter((*inputs, *named.values())))
 
 
-def nothing(x: Tensor, *_: object, **__: object) -> Tensor:
+def nothing(*inputs: Tensor, **named: Tensor) -> Tensor:
     """What replaces a summand."""
-    return torch.zeros_like(x)
+    return torch.zeros_like(identity(*inputs, **named))
+
+
+def identity_and_none(*inputs: Tensor, **named: Tensor) -> tuple[Tensor, None]:
+    """`identity` for a module that gives a pair."""
+    return identity(*inputs, **named), None
+
+
+def nothing_and_none(*inputs: Tensor, **named: Tensor) -> tuple[Tensor, None]:
+    """`nothing` for a module that gives a pair."""
+    return nothing(*inputs, **named), None
+
+
+INSTEADS = (identity, nothing, identity_and_none, nothing_and_none)
 
 
 def _untouched(module: nn.Module, inputs: object) -> None:
@@ -66,7 +82,7 @@ class Delay:
         for site in self.sites:
             # Some libraries set `forward` on the object themselves: keep theirs, so that opening restores it.
             own = vars(site.module).get("forward")
-            if own not in (None, identity, nothing):
+            if own is not None and own not in INSTEADS:
                 self._own_forward[site.name] = own
             site.module.forward = site.instead
             # torch's fused transformer layer never calls its attention module, unless that has a hook.
@@ -135,7 +151,8 @@ def find(model: nn.Module, *parts: str) -> tuple[Site, ...]:
 def _sites(model: nn.Module) -> Iterator[Site]:
     for name, module in model.named_modules():
         for child_name, child in module.named_children():
-            instead = identity if isinstance(module, nn.Sequential) else nothing
+            alone, paired = (identity, identity_and_none) if isinstance(module, nn.Sequential) else (nothing, nothing_and_none)
+            instead: Instead = paired if isinstance(child, PAIRS) else alone
             yield Site(f"{name}.{child_name}".lstrip("."), child, instead)
 
 

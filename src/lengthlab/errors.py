@@ -37,3 +37,17 @@ def nearest(word: str, words: Iterable[str]) -> str:
     known = sorted(words)
     close = get_close_matches(word, known, n=1, cutoff=0.5)
     return f"did you mean '{close[0]}'?" if close else f"there is: {', '.join(known)}"
+
+
+def explain(error: Exception) -> str:
+    """Any error as one line for the user.
+
+    >>> explain(ValueError("too long"))
+    'ValueError: too long'
+    """
+    if isinstance(error, LabError):
+        return str(error)
+    if isinstance(error, OSError):
+        what = f"{error.filename or 'the store'}: {error.strerror or error}"
+        return f"{what}; what was kept before is whole, and the same command goes on from there"
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no text'}"

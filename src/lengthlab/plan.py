@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from lengthlab import source
-from lengthlab.errors import LabError, nearest, require
+from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.models import MODELS
 from lengthlab.models.positions import POSITIONS
 from lengthlab.models.scores import SCORES
@@ -22,8 +22,9 @@ CHOICES: dict[str, Named] = {"task": TASKS, "model": MODELS, "schedule": SCHEDUL
 KEYS = ("task", "model", "schedule", "lengths", "batch", "seed", "seeds", "evaluate")
 
 
-def read_plan(path: Path, overrides: Sequence[str] = ()) -> list[Run]:
+def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
     """The runs of a file, `task.modulus=7` and the like applied to each."""
+    path = Path(path)
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -82,7 +83,7 @@ def make(key: str, value: Any, folder: Path) -> Any:
     except LabError:
         raise
     except Exception as error:  # a user's own maker
-        raise LabError(f"{key} '{name}' cannot be made: {type(error).__name__}: {' '.join(str(error).split())}") from error
+        raise LabError(f"{key} '{name}' cannot be made: {explain(error)}") from error
     needed = {"model": "build", "task": "sample", "schedule": "phases"}.get(key)
     if needed:
         require(hasattr(made, needed), f"{name} made a {type(made).__name__}, which is not a {key}: it has no '{needed}'")

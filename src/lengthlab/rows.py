@@ -8,7 +8,6 @@ from typing import Any
 
 from lengthlab.errors import LabError
 from lengthlab.evaluation.interval import wilson
-from lengthlab.store import Folder
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,6 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def rows_of(folder: Folder, experiment: str = "", part: str = "") -> list[Row]:
-    """The rows of a finished run."""
-    return rows_in(folder.read_json("result.json"), str(folder.path), experiment, part)
 
 
 def rows_in(result: Mapping[str, Any], where: str, experiment: str = "", part: str = "") -> list[Row]:

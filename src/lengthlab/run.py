@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from lengthlab import content, delay
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError, explain, require
 from lengthlab.models import AnyModel
 from lengthlab.schedule import Phase, Schedule
 from lengthlab.seeds import seed_for
@@ -74,7 +74,15 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Hash of the content, `evaluate` left out."""
-        data = {key: value for key, value in self.to_json().items() if key != "evaluate"}
+        return self._hash_without("evaluate")
+
+    @cached_property
+    def settings(self) -> str:
+        """The same for all runs that differ in their seed alone."""
+        return self._hash_without("evaluate", "seed")
+
+    def _hash_without(self, *keys: str) -> str:
+        data = {key: value for key, value in self.to_json().items() if key not in keys}
         return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -136,13 +144,17 @@ def _check_kinds(task: object, model: object, schedule: object) -> None:
 def _blueprint_of(model: Any, vocabulary: int) -> nn.Module:
     """A network to check names and sizes by, before anything is written."""
     try:
-        return _blueprint(cast(Hashable, model), vocabulary)
+        hash(model)
     except TypeError:  # a model with a dict among its fields cannot be looked up
         return _blueprint.__wrapped__(model, vocabulary)
+    return _blueprint(cast(Hashable, model), vocabulary)
 
 
 @lru_cache(maxsize=8)
 def _blueprint(model: Any, vocabulary: int) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        network: nn.Module = model.build(vocabulary)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            network: nn.Module = model.build(vocabulary)
+    except Exception as error:
+        raise LabError(f"model '{model.name}' cannot be built: {explain(error)}") from error
     return network

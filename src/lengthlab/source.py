@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
-from lengthlab.errors import LabError, nearest
+from lengthlab.errors import LabError, explain, nearest
 
 TEXT = "__lengthlab_text__"
 
@@ -32,12 +30,11 @@ def load_reference(reference: str, folder: Path) -> object:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise LabError(f"'{reference}': {path} cannot be read ({getattr(error, 'strerror', error)})") from None
-    with _importable(path.parent):
-        return member(load_text(path.name, text), name)
+    return member(load_text(path.name, text), name)
 
 
 def load_text(file: str, text: str) -> ModuleType:
-    """The module that this text makes; the same text is run once."""
+    """The module that this text makes; the same text is run once. It stands alone: its neighbours do not travel with a run."""
     name = f"lengthlab_file_{sha256(f'{file}/{text}'.encode()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -52,8 +49,8 @@ def load_text(file: str, text: str) -> ModuleType:
         raise
     except Exception as error:
         del sys.modules[name]
-        said = " ".join(str(error).split())
-        raise LabError(f"{file} cannot be loaded: {type(error).__name__}: {said}") from error
+        alone = "; such a file stands alone, or imports what is installed" if isinstance(error, ImportError) else ""
+        raise LabError(f"{file} cannot be loaded: {explain(error)}{alone}") from error
     return module
 
 
@@ -76,13 +73,3 @@ def source_of(kind: type) -> tuple[str, str]:
         raise LabError(
             f"{kind.__name__} has no source file, so a run with it could not be repeated; define it in a .py file"
         ) from None
-
-
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """A user's file may import its neighbours."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))

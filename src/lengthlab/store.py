@@ -43,19 +43,7 @@ class Folder:
         return (self.path / "result.json").exists()
 
     def write(self, name: str, data: bytes) -> None:
-        """Replace a file in one move; whoever reads meets the old one or the new one."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        partial = self.path / f".{name}.{os.getpid()}.partial"
-        try:
-            with open(partial, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, self.path / name)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path / name)) from None
-        finally:
-            partial.unlink(missing_ok=True)
+        replace_file(self.path / name, data)
 
     def write_json(self, name: str, data: Mapping[str, Any]) -> None:
         self.write(name, (json.dumps(data, indent=1) + "\n").encode())
@@ -116,6 +104,22 @@ class Folder:
         """Forget lines past the step that a resumed run goes on from: they will be written again."""
         kept = [line for line in self.read_log() if line["step"] <= step]
         self.write("log.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one move; whoever reads meets the old one or the new one, and a full disk leaves the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _alive(process: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -12,7 +13,10 @@ from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
 from lengthlab.cli.report import report
 from lengthlab.cli.train import train
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, explain
+
+TRACE = "LENGTHLAB_TRACE"
+"""With this in the environment, an error that nobody foresaw shows its stack trace."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,8 +52,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:
-        _say(f"{error.filename or 'input or output'}: {error.strerror or error}; nothing was left half-written")
+    except Exception as error:
+        if TRACE in os.environ:
+            raise
+        _say(f"{explain(error)}{'' if isinstance(error, OSError) else f' (set {TRACE}=1 to see where)'}")
         sys.exit(2)
 
 

@@ -26,10 +26,8 @@ def demo(seed: int, store: str, device: str, as_json: bool) -> None:
 
     curves = work(runs_of_demo([seed]), store, device, workers=2, experiment="demo")
     show(curves, as_json)
-    if as_json:
-        return
-    click.echo(summary(curves))
-    _write_report(curves, Path(store) / f"demo-seed-{seed}")
+    click.echo(summary(curves), err=as_json)
+    _write_report(curves, Path(store) / f"demo-seed-{seed}", quiet=as_json)
 
 
 def summary(curves: list[Curve]) -> str:
@@ -42,12 +40,12 @@ def summary(curves: list[Curve]) -> str:
     return f"\nTrained on n = 1…10, both questions right. {'; '.join(said)}."
 
 
-def _write_report(curves: list[Curve], folder: Path) -> None:
+def _write_report(curves: list[Curve], folder: Path, quiet: bool) -> None:
     from lengthlab.cli.report import write_report
     from lengthlab.errors import LabError
 
     try:
         for path in write_report(curves, folder):
-            click.echo(f"wrote {path}")
+            click.echo(f"wrote {path}", err=quiet)
     except LabError as error:
         click.echo(f"no figure: {error}", err=True)

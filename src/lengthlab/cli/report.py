@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -23,6 +23,7 @@ def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     from lengthlab.store import named_folders
 
     curves, problems = read_curves(named_folders(runs))
+    curves.sort(key=lambda curve: (curve.first.task, curve.first.model, curve.first.training, curve.first.seed))
     for problem in problems:
         click.echo(f"lengthlab: left out: {problem}", err=True)
     if not curves:
@@ -35,11 +36,16 @@ def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
 
 def write_report(curves: Sequence[Curve], folder: Path) -> list[Path]:
     """The files of a report."""
-    from lengthlab.report.figure import save_figure
+    from lengthlab.report.figure import pictures
     from lengthlab.report.table import as_csv, markdown
 
-    folder.mkdir(parents=True, exist_ok=True)
-    tables = {folder / "table.md": markdown(curves), folder / "table.csv": as_csv(curves)}
-    for path, text in tables.items():
-        path.write_text(text, encoding="utf-8")
-    return [*tables, *save_figure(curves, folder)]
+    written = _write(folder, {"table.md": markdown(curves).encode(), "table.csv": as_csv(curves).encode()})
+    return written + _write(folder, pictures(curves))  # tables are there even where pictures cannot be
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+    from lengthlab.store import replace_file
+
+    for name, data in files.items():
+        replace_file(folder / name, data)
+    return [folder / name for name in files]

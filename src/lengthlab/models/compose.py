@@ -53,7 +53,7 @@ class Repeat:
         require(self.times >= 1, f"model.blocks must be at least 1, not {self.times}")
 
     def build(self, width: int) -> nn.Module:
-        return _links([(str(i), self.part) for i in range(self.times)], width)
+        return _links([(str(i), keep_name(self.part)) for i in range(self.times)], width)
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,11 @@ def named(name: str, part: Part) -> Named:
     )
     """
     return Named(name, part)
+
+
+def keep_name(part: Part) -> Part:
+    """A name needs something around it to be kept in: where nothing is, a chain of one."""
+    return Chain((part,)) if isinstance(part, Named) else part
 
 
 def kebab(name: str) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lengthlab.errors import require
 from lengthlab.models.asked import ask, pick
-from lengthlab.models.compose import Part
+from lengthlab.models.compose import Part, keep_name
 
 
 class AnyModel(Protocol):
@@ -42,7 +42,7 @@ class Model:
         require(self.width >= 1, f"model.width must be at least 1, not {self.width}")
 
     def build(self, vocabulary: int) -> Network:
-        return Network(vocabulary, self.width, self.body.build(self.width))
+        return Network(vocabulary, self.width, keep_name(self.body).build(self.width))
 
 
 class Network(nn.Module):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from lengthlab.models.attention import Attention
-from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, kebab, name_parts
+from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, kebab, keep_name, name_parts
 from lengthlab.models.mlp import Mlp
 from lengthlab.models.model import Model
 from lengthlab.models.positions import POSITIONS
@@ -34,7 +34,7 @@ def outline(model: Model, vocabulary: int, off: Collection[str] = ()) -> list[Li
     [('embedding', 160), ('lstm', 576), ('head', 180)]
     """
     network = model.build(vocabulary)
-    body = list(_walk(model.body, network.body, "body", "", 0))
+    body = list(_walk(keep_name(model.body), network.body, "body", "", 0))
     ends = [Line(0, name, name, _size(network.get_submodule(name)), False) for name in ("embedding", "head")]
     lines = [ends[0], *body, ends[1]]
     return [replace(line, off=any(f"{line.path}.".startswith(f"{path}.") for path in off)) for line in lines]
@@ -60,7 +60,7 @@ def _inner(part: Part) -> list[tuple[str, Part]]:
         return name_parts(part.parts)
     if isinstance(part, Residual):
         return name_parts([part.part])
-    return [("0", part.part)] if isinstance(part, Repeat) else []
+    return [("0", keep_name(part.part))] if isinstance(part, Repeat) else []
 
 
 def _about(part: Part) -> str:

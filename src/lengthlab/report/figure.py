@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import io
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
@@ -42,8 +42,9 @@ def _panel(axes: Axes, curves: Sequence[Curve], question: str) -> None:
     chance = curves[0].chance.get(question)
     if chance is not None:
         axes.axhline(chance, color="#777777", ls=":", lw=1.2, label="chance")
-    for place, (name, group) in enumerate(_groups(curves).items()):
-        _draw(axes, name, group, question, {**_look(group[0], curves), "zorder": 20 - place})
+    groups = _groups(curves)
+    for place, (name, group) in enumerate(groups.items()):
+        _draw(axes, name, group, question, {**_look(place, group[0], groups), "zorder": 20 - place})
     axes.set_title(TITLES.get(question, question))
     axes.set_xlabel("length n")
     axes.set_ylim(-0.03, 1.03)
@@ -57,22 +58,24 @@ def _panel(axes: Axes, curves: Sequence[Curve], question: str) -> None:
 
 
 def _groups(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
-    """Curves by what they are called in the legend."""
+    """Curves that differ in their seed alone, by what they are called in the legend."""
     several = len({curve.first.model for curve in curves}) > 1
-    groups: dict[str, list[Curve]] = {}
-    for curve in sorted(curves, key=lambda curve: curve.first.training):
+    by_settings: dict[tuple[str, ...], list[Curve]] = {}
+    for curve in sorted(curves, key=lambda curve: (curve.first.training, curve.first.model)):
         name = f"{curve.first.model}, {curve.first.training}" if several else curve.first.training
-        if any(other.first.seed == curve.first.seed for other in groups.get(name, [])):
-            name = f"{name}, run {curve.first.run}"  # the names do not tell them apart
-        groups.setdefault(name, []).append(curve)
-    return groups
+        by_settings.setdefault((name, str(curve.made.get("settings", ""))), []).append(curve)
+    names = [name for name, _ in by_settings]
+    return {
+        name if names.count(name) == 1 else f"{name} ({settings[:6]})": group for (name, settings), group in by_settings.items()
+    }
 
 
-def _look(curve: Curve, curves: Sequence[Curve]) -> dict[str, str]:
-    """A colour for each training, or for each model where there are several; then the training shows in the line."""
-    models, trainings = (sorted({getattr(curve.first, name) for curve in curves}) for name in ("model", "training"))
-    if len(models) == 1:
-        return {"color": COLOURS[trainings.index(curve.first.training) % len(COLOURS)], "ls": "-"}
+def _look(place: int, curve: Curve, groups: Mapping[str, Sequence[Curve]]) -> dict[str, str]:
+    """A colour for each group; with several models and trainings, one for each model, and the training shows in the line."""
+    firsts = [group[0].first for group in groups.values()]
+    models, trainings = (sorted({getattr(first, name) for first in firsts}) for name in ("model", "training"))
+    if len(models) == 1 or len(firsts) != len({(first.model, first.training) for first in firsts}):
+        return {"color": COLOURS[place % len(COLOURS)], "ls": "-"}
     line = ("-", "--", "-.")[trainings.index(curve.first.training) % 3]
     return {"color": COLOURS[models.index(curve.first.model) % len(COLOURS)], "ls": line}
 
@@ -92,21 +95,21 @@ def _draw(axes: Axes, name: str, group: Sequence[Curve], question: str, look: di
     axes.plot(sorted(by_length), means, **look, lw=2.4, label=f"{name}{seeds}")
 
 
-def save_figure(curves: Sequence[Curve], folder: Path) -> list[Path]:
-    """`accuracy.png` and `accuracy.svg` in the folder; a pair for each task and training range where there are several."""
+def pictures(curves: Sequence[Curve]) -> dict[str, bytes]:
+    """`accuracy.png` and `accuracy.svg`; a pair for each task and training range where there are several."""
     kinds: dict[str, list[Curve]] = {}
     for curve in curves:
-        kinds.setdefault(f"-{curve.first.task}-{curve.trained[0]}-{curve.trained[1]}", []).append(curve)
+        chance = f"{curve.chance['both']:.3g}"
+        kinds.setdefault(f"-{curve.first.task}-{chance}-{curve.trained[0]}-{curve.trained[1]}", []).append(curve)
     drawings = {kind if len(kinds) > 1 else "": figure(group) for kind, group in kinds.items()}
-    return [path for kind, drawing in drawings.items() for path in _save(drawing, folder / f"accuracy{kind}")]
+    return {f"accuracy{kind}.{form}": _rendered(drawing, form) for kind, drawing in drawings.items() for form in ("png", "svg")}
 
 
-def _save(drawing: Figure, stem: Path) -> list[Path]:
+def _rendered(drawing: Figure, form: str) -> bytes:
     from matplotlib import rc_context
 
-    paths = [Path(f"{stem}.png"), Path(f"{stem}.svg")]
+    data = io.BytesIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "lengthlab"}):
-        for path in paths:
-            # A date inside would make every picture a new file.
-            drawing.savefig(path, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return paths
+        # A date inside would make every picture a new file.
+        drawing.savefig(data, format=form, dpi=160, metadata={"Date": None} if form == "svg" else None)
+    return data.getvalue()

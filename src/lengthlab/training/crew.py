@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from time import sleep
+from typing import IO
 
 from lengthlab.compute import device_named
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, explain
 from lengthlab.run import Run
 from lengthlab.store import Store
 from lengthlab.training.result import Result, claim, measure, read_result
@@ -64,39 +66,53 @@ def default_workers(device: str) -> int:
 def _work(ids: list[str], store: Store, device: str, workers: int, watch: Callable[[], None]) -> dict[str, str]:
     """Keep so many workers busy until nothing is left; the errors, by run."""
     waiting = list(ids)
-    busy: dict[str, subprocess.Popen[str]] = {}
+    busy: dict[str, Worker] = {}
     errors: dict[str, str] = {}
     try:
         while waiting or busy:
             while waiting and len(busy) < workers:
                 run_id = waiting.pop(0)
                 busy[run_id] = _start(store, device, run_id)
-            for run_id in [run_id for run_id, process in busy.items() if process.poll() is not None]:
+            for run_id in [run_id for run_id, worker in busy.items() if worker.process.poll() is not None]:
                 errors |= _errors(run_id, busy.pop(run_id))
             watch()
             sleep(POLL_SECONDS)
     finally:
-        for process in busy.values():
-            process.send_signal(signal.SIGINT)
-        for process in busy.values():
-            process.communicate()
+        for worker in busy.values():
+            worker.process.send_signal(signal.SIGINT)
+        for worker in busy.values():
+            worker.process.communicate()
     return errors
 
 
-def _start(store: Store, device: str, run_id: str) -> subprocess.Popen[str]:
+@dataclass(frozen=True)
+class Worker:
+    """A process and the file it speaks to: a pipe would stop one that says more than a pipe holds."""
+
+    process: subprocess.Popen[str]
+    said: IO[str]
+
+
+def _start(store: Store, device: str, run_id: str) -> Worker:
     """A worker in a session of its own, so that Ctrl-C reaches the parent alone, which passes it on once."""
-    return subprocess.Popen(
+    said = TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115  # `_errors` closes it
+    process = subprocess.Popen(
         [sys.executable, "-m", "lengthlab.training.worker", str(store.root), device, run_id],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=said,
         text=True,
         start_new_session=True,
     )
+    return Worker(process, said)
 
 
-def _errors(run_id: str, process: subprocess.Popen[str]) -> dict[str, str]:
-    _, said = process.communicate()
+def _errors(run_id: str, worker: Worker) -> dict[str, str]:
+    process = worker.process
+    process.communicate()
+    with worker.said as file:
+        file.seek(0)
+        said = file.read()
     errors = {}
     for line in said.splitlines():
         try:
@@ -117,5 +133,5 @@ def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Out
         known = {count.length for count in read_result(folder).counts}
         missing = [length for length in run.measured_at if length not in known]
         return Outcome(run, measure(folder, missing, device) if missing else read_result(folder), None)
-    except LabError as error:
-        return Outcome(run, None, str(error))
+    except Exception as error:  # one run's trouble is not the others'
+        return Outcome(run, None, explain(error))

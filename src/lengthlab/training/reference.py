@@ -1,7 +1,7 @@
 """From a run to its result: the reference loop, with log, checkpoints and resumption.
 
-This is the place of an engine: something that takes runs, a store and a device and leaves finished folders behind. Another one
-plugs in beside it (`worker.py` chooses) and is held against this one by the tests.
+This is an engine: something that takes a run, a store and a device and leaves a finished folder behind. `worker.main` calls
+it, and is the place where one plugs in that takes all the runs of a worker at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu")
         if not folder.finished:
             claim(folder, run)
             folder.remove("failure.json")
-            with settled(place):
+            with settled(place), torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
                 _train(run, folder, place)
         folder.remove(NAME)
         result = read_result(folder)

@@ -63,9 +63,8 @@ def read_result(folder: Folder) -> Result:
 
 def claim(folder: Folder, run: Run) -> None:
     """Write down what the folder is for, before anything else; refuse one that somebody else's file is in."""
-    if (folder.path / "run.json").exists():
-        read_run(folder)
-    folder.write_json("run.json", run.to_json())
+    if not (folder.path / "run.json").exists() or read_run(folder).evaluate != run.evaluate:
+        folder.write_json("run.json", run.to_json())
 
 
 def read_run(folder: Folder) -> Run:
@@ -111,6 +110,7 @@ def write_result(run: Run, folder: Folder, counts: Sequence[Count], seconds: flo
             "task": run.task.name,
             "training": run.schedule.name,
             "seed": run.seed,
+            "settings": run.settings,
             "lengths": list(run.lengths),
             "steps": run.steps,
             "batch": run.batch,

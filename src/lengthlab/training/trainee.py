@@ -45,6 +45,7 @@ class Trainee:
     def advance(self) -> float:
         """One step; its loss."""
         self.enter_phase()
+        torch.manual_seed(seed_for("noise", self.run.seed) + self.step)  # for a user's model with dropout
         loss = answer_loss(self.network, self.batch(self.step), self.phase.asks or self.run.task.questions)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -57,8 +58,8 @@ class Trainee:
 
     def check_weights(self) -> None:
         """Refuse to keep what the last step may have broken: its own loss could not show it."""
-        for name, tensor in self.network.state_dict().items():
-            if not torch.isfinite(tensor).all():
+        for name, parameter in self.network.named_parameters():
+            if not torch.isfinite(parameter).all():
                 raise RunFailed(f"{name} is not finite after step {self.step}: a smaller learning rate may help")
 
     def enter_phase(self) -> None:

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 
-from lengthlab.errors import LabError
+from lengthlab.errors import explain
 from lengthlab.store import Store
 
 
@@ -31,16 +31,6 @@ def main(store: str, device: str, *ids: str) -> int:
             failed = True
             print(json.dumps({"run": run_id, "error": explain(error)}), file=sys.stderr, flush=True)
     return 1 if failed else 0
-
-
-def explain(error: Exception) -> str:
-    """One line for the user."""
-    if isinstance(error, LabError):
-        return str(error)
-    if isinstance(error, OSError):
-        what = f"{error.filename or 'the store'}: {error.strerror or error}"
-        return f"{what}; what was kept before is whole, and the same command goes on from there"
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no text'}"
 
 
 def _leave_with_parent() -> None:
