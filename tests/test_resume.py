@@ -148,8 +148,16 @@ evaluate = [3]
 """
 
 
+# Whatever runs the tests in the background may have told its children to ignore Ctrl-C.
+HEEDS = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("lengthlab", run_name="__main__")
+"""
+
+
 def start_command(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "lengthlab", "train", "plan.toml", "--store", "store"]
+    command = [sys.executable, "-c", HEEDS, "train", "plan.toml", "--store", "store"]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
