@@ -1,5 +1,24 @@
-"""One thread for every test: small models are slower on two, and tests run side by side."""
+"""One thread for every test (small models are slower on two, and tests run side by side), and the command line to call."""
 
+import sys
+
+import pytest
 import torch
 
+from command import Call, Done
+from lengthlab.cli import main
+
 torch.set_num_threads(1)
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The command line, in this process; where it trains, real workers do."""
+
+    def call(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["lengthlab", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        return Done(int(left.value.code or 0), *capsys.readouterr())
+
+    return call

@@ -6,14 +6,12 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 
-from lengthlab.cli import main
+from command import Call, Done
 from lengthlab.plan import read_plan
 from lengthlab.run import Run
 from lengthlab.store import Folder, Store
@@ -30,42 +28,6 @@ lengths = [1, 4]
 batch = 4
 evaluate = [4]
 """
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def said(self) -> list[str]:
-        """What the command said of itself; lines of progress are not that."""
-        return [line for line in self.err.splitlines() if line.startswith("lengthlab: ")]
-
-    def refused(self, *words: str) -> None:
-        """One line with these words in it, exit code 2, no stack trace, no table."""
-        assert (self.code, self.out) == (2, ""), self.err
-        assert len(self.said) == 1, self.err
-        assert "Traceback" not in self.err
-        for word in words:
-            assert word in self.said[0]
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The command line, in this process; where it trains, real workers do."""
-
-    def call(*words: object) -> Done:
-        monkeypatch.setattr(sys, "argv", ["lengthlab", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        return Done(int(left.value.code or 0), *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture

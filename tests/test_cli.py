@@ -8,7 +8,7 @@ import pty
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +16,7 @@ from time import perf_counter
 import pytest
 
 import lengthlab
-from lengthlab.cli import main
+from command import Call
 from lengthlab.cli.demo import summary
 from lengthlab.cli.progress import Progress
 from lengthlab.cli.report import write_report
@@ -49,29 +49,6 @@ batch = 4
 seeds = [0, 1]
 evaluate = [4, 8]
 """
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The command line, in this process."""
-
-    def call(*words: object) -> Done:
-        monkeypatch.setattr(sys, "argv", ["lengthlab", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        return Done(int(left.value.code or 0), *capsys.readouterr())
-
-    return call
 
 
 def in_process(*words: object, **options: object) -> subprocess.CompletedProcess[str]:

@@ -21,8 +21,8 @@ def demo(seeds: Sequence[int] = (0,)) -> list[Run]:
     Cost: about 4 minutes for a seed on 2 slow cores.
     Command: lengthlab demo
     """
-    # End to end, the model counts odd values, up to more and more of them. With nine values (0 to 8) odd ones are the rarer,
-    # so that it is right on nearly all of its training range in the time of a demo; with ten it needs half as long again.
+    # Nine values, 0 to 8, so that odd ones are the rarer: with ten, one end-to-end seed of three stayed below 0.95 at n = 10
+    # after 7,500 steps (docs/demo.md).
     task = ModuloRecall(modulus=2, values=9, keys=64)
     model = hybrid_block(width=48, blocks=1, heads=4, mlp=4, positions="none", scores="log-n")
     first, joint, last, lr = 1_000, 3_700, 800, 3e-3

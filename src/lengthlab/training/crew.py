@@ -17,7 +17,7 @@ from lengthlab.compute import device_named
 from lengthlab.errors import LabError, explain
 from lengthlab.run import Run
 from lengthlab.store import Store
-from lengthlab.training.result import Result, claim, measure, read_result
+from lengthlab.training.result import Result, claim, measure
 
 POLL_SECONDS = 0.1
 
@@ -129,9 +129,6 @@ def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Out
     if run.id in errors:
         return Outcome(run, None, errors[run.id])
     try:
-        folder = store.folder(run.id)
-        known = {count.length for count in read_result(folder).counts}
-        missing = [length for length in run.measured_at if length not in known]
-        return Outcome(run, measure(folder, missing, device) if missing else read_result(folder), None)
+        return Outcome(run, measure(store.folder(run.id), run.measured_at, device), None)
     except Exception as error:  # one run's trouble is not the others'
         return Outcome(run, None, explain(error))

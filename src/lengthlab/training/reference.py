@@ -20,7 +20,7 @@ from lengthlab.run import Run
 from lengthlab.store import Folder, Store
 from lengthlab.training.checkpoint import NAME, load_checkpoint, save_checkpoint, save_weights
 from lengthlab.training.interrupt import interruptible
-from lengthlab.training.result import Result, claim, measure, read_result, write_result
+from lengthlab.training.result import Result, claim, measure, write_result
 from lengthlab.training.trainee import Trainee
 
 LOG_STEPS = 50
@@ -50,9 +50,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu")
             with settled(place), torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
                 _train(run, folder, place)
         folder.remove(NAME)
-        result = read_result(folder)
-    missing = [length for length in run.measured_at if length not in {count.length for count in result.counts}]
-    return measure(folder, missing, device) if missing else result
+    return measure(folder, run.measured_at, device)
 
 
 def _train(run: Run, folder: Folder, device: torch.device) -> None:
