@@ -320,7 +320,7 @@ def tiny(schedule: Schedule) -> Schedule:
             "models",
             ["transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"],
         ),
-        ("experiments", ["demo"]),
+        ("experiments", ["demo", "dat"]),
     ],
 )
 def test_a_catalogue_lists_what_there_is_with_a_line_each(call: Call, command: str, names: list[str]) -> None:

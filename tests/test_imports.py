@@ -25,7 +25,7 @@ FLOORS = (
     ("content",),
     ("tasks", "models", "schedule"),
     ("delay", "source"),
-    ("compute", "seeds"),
+    ("compute", "seeds", "paper"),
     ("errors",),
 )
 """From the roof down. A room imports itself and what lies below it; a new room needs a place here."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from lengthlab.experiments.dat import dat
 from lengthlab.experiments.demo import demo
 from lengthlab.run import Run
 
-EXPERIMENTS: dict[str, Callable[[Sequence[int]], list[Run]]] = {"demo": demo}
+EXPERIMENTS: dict[str, Callable[[Sequence[int]], list[Run]]] = {"demo": demo, "dat": dat}
