@@ -18,14 +18,19 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 TITLES = {"both": "both right"}
 
 
-def figure(curves: Sequence[Curve]) -> Figure:
-    """All curves in one figure; runs that differ in their seed alone share a colour, their mean is drawn thick."""
+def blank(width: float, height: float) -> Figure:
+    """An empty figure of so many inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise LabError("figures need matplotlib: pip install 'lengthlab[report]'") from None
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def figure(curves: Sequence[Curve]) -> Figure:
+    """All curves in one figure; runs that differ in their seed alone share a colour, their mean is drawn thick."""
     questions = curves[0].questions
-    drawing = Figure(figsize=(4.2 * len(questions) + 0.4, 4.0), layout="constrained", facecolor="white")
+    drawing = blank(4.2 * len(questions) + 0.4, 4.0)
     panels = drawing.subplots(1, len(questions), sharey=True, squeeze=False)[0]
     for axes, question in zip(panels, questions, strict=True):
         _panel(axes, curves, question)
@@ -102,10 +107,11 @@ def pictures(curves: Sequence[Curve]) -> dict[str, bytes]:
         chance = f"{curve.chance['both']:.3g}"
         kinds.setdefault(f"-{curve.first.task}-{chance}-{curve.trained[0]}-{curve.trained[1]}", []).append(curve)
     drawings = {kind if len(kinds) > 1 else "": figure(group) for kind, group in kinds.items()}
-    return {f"accuracy{kind}.{form}": _rendered(drawing, form) for kind, drawing in drawings.items() for form in ("png", "svg")}
+    return {f"accuracy{kind}.{form}": rendered(drawing, form) for kind, drawing in drawings.items() for form in ("png", "svg")}
 
 
-def _rendered(drawing: Figure, form: str) -> bytes:
+def rendered(drawing: Figure, form: str) -> bytes:
+    """The same drawing is the same file, bit for bit."""
     from matplotlib import rc_context
 
     data = io.BytesIO()

@@ -1,0 +1,126 @@
+"""The reproduction as a Markdown page: claims, tables beside the paper's, every number, and where each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lengthlab.paper.cells import GREEN, LENGTHS, NOTATION, TITLES, TRAINED
+from lengthlab.paper.values import SOURCE
+from lengthlab.report.comparison import DIFFERS, MARGIN, Entry, Line, summary
+from lengthlab.report.provenance import Making
+from lengthlab.report.readings import readings_markdown
+from lengthlab.report.results import Results
+
+
+def page(results: Results, pictures: str = "") -> str:
+    """The whole page; `pictures` is the way from the page to the folder of the figures, with a slash at its end."""
+    lines = [*_opening()]
+    if results.tables:
+        lines += _claims(results)
+    for part in results.tables:
+        lines += _part(results, part, pictures)
+    if "readings" in results.parts:
+        lines += _readings(results)
+    return "\n".join([*lines, *_made(results.made)]) + "\n"
+
+
+def _opening() -> Iterator[str]:
+    yield "# The paper, reproduced"
+    yield ""
+    yield "Written by `lengthlab reproduce dat`; what is changed here by hand is lost with the next time."
+    yield ""
+    yield f"Paper: {SOURCE}."
+    yield ""
+    yield (
+        f"Every architecture is trained on n = {TRAINED[0]}…{TRAINED[1]} pairs and measured to n = {LENGTHS[-1]}. A sample is "
+        "right if every question of its task is. *Ours* is the mean over seeds. The interval is Wilson's at 95 %, over the "
+        "samples of all seeds together; every seed answers the same samples, and how much seeds differ is not in it, so each "
+        f"seed is shown. *Agrees*: within {MARGIN:.2f} of the paper. *Paper silent*: its text has no number there. *Missing*: "
+        "not measured, and nothing is put in its place."
+    )
+
+
+def _claims(results: Results) -> Iterator[str]:
+    yield from ("", "## Claims", "", _row("the paper", "checked as", "verdict", "evidence"), _row(*["---"] * 4))
+    for finding in results.findings:
+        claim = finding.claim
+        yield _row(f"{TITLES[claim.part]}: “{claim.words}”", claim.checked, f"**{finding.verdict}**", finding.evidence)
+
+
+def _part(results: Results, part: str, pictures: str) -> Iterator[str]:
+    lines = results.lines(part)
+    yield from ("", f"## {TITLES[part]}: {lines[0].cell.task}", "", f"{summary(lines)}.", "")
+    if any(line.seeds for line in lines):
+        yield from (f"![{TITLES[part]}, ours: accuracy by architecture and length]({pictures}{part}.svg)", "")
+    yield from _overview(lines)
+    yield from ("", "<details><summary>Every number, with seeds, interval, samples and origin</summary>", "")
+    yield from _details(results, lines)
+    yield from ("", "</details>")
+
+
+def _overview(lines: Sequence[Line]) -> Iterator[str]:
+    """A line for each cell: ours, and the paper's in brackets."""
+    silent = all(entry.paper is None for line in lines for entry in line.entries)
+    marks = "" if silent else f", the paper's in brackets; ≠ where they are more than {MARGIN:.2f} apart"
+    yield from (f"Ours{marks}. Bold: above {GREEN:.2f}.", "")
+    yield _row("model", "training", *(f"n={length}" for length in LENGTHS))
+    yield _row(*["---"] * (2 + len(LENGTHS)))
+    for line in lines:
+        name = f"{line.cell.model} ({NOTATION[line.cell.model]})"
+        yield _row(name, line.cell.training, *(_brief(entry) for entry in line.entries))
+
+
+def _brief(entry: Entry) -> str:
+    if entry.ours is None:
+        return "missing"
+    ours = f"**{entry.ours:.2f}**" if entry.ours > GREEN else f"{entry.ours:.2f}"
+    paper = "" if entry.paper is None else f" ({entry.paper:.2f})"
+    return f"{ours}{paper}{' ≠' if entry.verdict == DIFFERS else ''}"
+
+
+def _details(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    yield _row("model", "training", "n", "paper", "ours", "each seed", "interval", "samples", "verdict", "made by")
+    yield _row(*["---"] * 10)
+    for line in lines:
+        for entry in line.entries:
+            yield _row(line.cell.model, line.cell.training, str(entry.length), *_numbers(results, entry))
+
+
+def _numbers(results: Results, entry: Entry) -> list[str]:
+    paper = "–" if entry.paper is None else f"{entry.paper:.2f}"
+    if entry.ours is None:
+        return [paper, "–", "–", "–", "–", entry.verdict, "–"]
+    seeds = ", ".join(f"{seed}: {accuracy:.3f}" for seed, accuracy in entry.by_seed.items())
+    interval = f"{entry.interval[0]:.3f}–{entry.interval[1]:.3f}"
+    makers = ", ".join(f"[{number}](#made-{number})" for number in results.makers(row.run for row in entry.rows))
+    totals = sorted({row.total for row in entry.rows})
+    samples = f"{len(entry.rows)} × {totals[0]}" if len(totals) == 1 else str(entry.samples)
+    return [paper, f"{entry.ours:.3f}", seeds, interval, samples, entry.verdict, makers or "–"]
+
+
+def _readings(results: Results) -> Iterator[str]:
+    yield from ("", "## Readings", "")
+    yield (
+        "What the paper leaves open, read in several ways: how many LSTMs the hybrid block has, what is off while attention is "
+        "delayed, what the recurrence is asked then. Delayed, modulo-recall; both right with the interval, then modulo and "
+        "recall alone. The first line of each model is the reading of the tables above."
+    )
+    yield ""
+    yield from readings_markdown(results)
+
+
+def _made(made: Sequence[Making]) -> Iterator[str]:
+    yield from ("", "## Where the numbers come from", "")
+    if not made:
+        yield "No rows, or rows without a provenance."
+    for number, making in enumerate(made, start=1):
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(making.versions.items()))
+        yield (
+            f'{number}. <a id="made-{number}"></a>`{making.command}`, commit `{making.commit}`, profile {making.profile}, '
+            f"{len(making.runs)} run{'s' if len(making.runs) != 1 else ''}, {making.seconds:,.0f} seconds of training in all, "
+            f"on {making.hardware}; {versions}; {making.date}."
+        )
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,55 @@
+"""Everything a reader is shown of the paper's reproduction: rows, where they come from, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lengthlab.paper.cells import CELLS, PARTS
+from lengthlab.paper.claims import CLAIMS
+from lengthlab.paper.readings import READINGS
+from lengthlab.report.claims import Finding, judge
+from lengthlab.report.comparison import Line, compare
+from lengthlab.report.provenance import Making, unite
+from lengthlab.rows import Row
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rows of some parts of the paper; `parts` may name one that has no rows: all of it is then missing."""
+
+    rows: tuple[Row, ...]
+    made: tuple[Making, ...]
+    parts: tuple[str, ...]
+
+    def lines(self, part: str, question: str = "both") -> list[Line]:
+        cells = [reading.cell for reading in READINGS] if part == "readings" else [c for c in CELLS if c.part == part]
+        return compare(self.rows, cells, question)
+
+    @property
+    def tables(self) -> list[str]:
+        """The parts that the paper has numbers or a picture of."""
+        return [part for part in self.parts if part in PARTS]
+
+    @property
+    def findings(self) -> list[Finding]:
+        lines = [line for part in self.tables for line in self.lines(part)]
+        return judge(lines, [claim for claim in CLAIMS if claim.part in self.tables])
+
+    def makers(self, runs: Iterable[str]) -> list[int]:
+        """The numbers, from 1, of the entries that say how these runs were made."""
+        wanted = set(runs)
+        return [number for number, making in enumerate(self.made, start=1) if wanted & set(making.runs)]
+
+
+def gather(rows: Iterable[Row], made: Iterable[Making], parts: Iterable[str]) -> Results:
+    """The rows of these parts, in the order of the paper, with the entries that made them."""
+    shown = tuple(parts)
+    kept = sorted((row for row in rows if row.part in shown), key=lambda row: _place(row, shown))
+    return Results(tuple(kept), tuple(unite(made, (row.run for row in kept))), shown)
+
+
+def _place(row: Row, parts: tuple[str, ...]) -> tuple[int, int, str, str, int, int, str]:
+    cells = [cell.model for cell in CELLS]
+    model = cells.index(row.model) if row.model in cells else len(cells)
+    return parts.index(row.part), model, row.model, row.training, row.seed, row.length, row.question
