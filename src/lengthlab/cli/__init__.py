@@ -12,6 +12,7 @@ from lengthlab.cli.catalogue import experiments, models, tasks
 from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
 from lengthlab.cli.report import report
+from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.train import train
 from lengthlab.errors import LabError, explain
 
@@ -28,7 +29,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, train, evaluate, report, tasks, models, experiments):
+for command in (demo, train, reproduce, evaluate, report, tasks, models, experiments):
     cli.add_command(command)
 
 

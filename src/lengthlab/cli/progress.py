@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from time import monotonic
 from types import TracebackType
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.5
 PLAIN_SECONDS = 15.0
+"""Between two plain lines of a run; longer where there are many, so that all of them together say one every few seconds."""
 COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "time left")
 
 
@@ -32,6 +34,7 @@ class Progress:
         self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
         self._looked = 0.0
         self._said: dict[str, tuple[str, float]] = {}
+        self._ended: dict[str, tuple[str, ...]] = {}
 
     def __enter__(self) -> Progress:
         if self.live:
@@ -55,7 +58,7 @@ class Progress:
             table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
             for column in table.columns:
                 column.no_wrap = True
-            for row in rows:
+            for row in fitting(rows, self.console.height - 2):
                 table.add_row(*row)
             self.live.update(table, refresh=True)
             return
@@ -65,7 +68,7 @@ class Progress:
     def _say(self, run: Run, row: Sequence[str]) -> None:
         """A plain line when the phase has changed, the run has ended, or nothing was said for a while."""
         before, when = self._said.get(run.id, ("", 0.0))
-        waited = monotonic() - when > PLAIN_SECONDS
+        waited = monotonic() - when > max(PLAIN_SECONDS, 5 * len(self.runs))
         if row[1] != before or (waited and row[1] not in ("finished", "failed", "waiting")):
             self._said[run.id] = (row[1], monotonic())
             said = "  ".join(f"{name} {cell}" for name, cell in zip(COLUMNS[2:], row[2:], strict=True) if cell)
@@ -73,6 +76,14 @@ class Progress:
             self.console.print(f"{row[0]}: {phase}  {said}", soft_wrap=True, markup=False)
 
     def _row(self, run: Run) -> tuple[str, ...]:
+        if run.id in self._ended:  # a long log is not read again and again when nothing more can come
+            return self._ended[run.id]
+        row = self._fresh_row(run)
+        if row[1] == "finished":
+            self._ended[run.id] = row
+        return row
+
+    def _fresh_row(self, run: Run) -> tuple[str, ...]:
         folder = self.store.folder(run.id)
         try:
             log = folder.read_log()
@@ -93,9 +104,25 @@ class Progress:
         )
 
 
+def fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]]:
+    """The rows that a terminal of so many lines has room for: those at work before those that wait or are done.
+
+    >>> fitting([("a", "finished", ""), ("b", "1/2", ""), ("c", "waiting", ""), ("d", "waiting", "")], room=2)
+    [('b', '1/2', ''), ('and 1 finished, 2 waiting', '', '')]
+    """
+    if len(rows) <= room:
+        return list(rows)
+    still = ("finished", "failed", "waiting")
+    busy = sorted(rows, key=lambda row: row[1] in still)[: max(1, room - 1)]
+    shown = [row for row in busy if row[1] not in still] or busy
+    states = Counter(row[1] if row[1] in still else "at work" for row in rows if row not in shown)
+    rest = f"and {', '.join(f'{number} {state}' for state, number in states.items())}"
+    return [*shown, (rest, *[""] * (len(rows[0]) - 1))]
+
+
 def labels(runs: Sequence[Run]) -> dict[str, str]:
     """A short name for each run: only what differs between them, and the id where that is not enough."""
-    names = {run.id: (run.model.name, run.schedule.name, f"seed {run.seed}") for run in runs}
+    names = {run.id: (run.task.name, run.model.name, run.schedule.name, f"seed {run.seed}") for run in runs}
     differs = [len(set(column)) > 1 for column in zip(*names.values(), strict=True)]
     short = {key: " ".join(n for n, d in zip(name, differs, strict=True) if d) for key, name in names.items()}
     short = {run.id: short[run.id] or run.label for run in runs}

@@ -39,11 +39,12 @@ def write_report(curves: Sequence[Curve], folder: Path) -> list[Path]:
     from lengthlab.report.figure import pictures
     from lengthlab.report.table import as_csv, markdown
 
-    written = _write(folder, {"table.md": markdown(curves).encode(), "table.csv": as_csv(curves).encode()})
-    return written + _write(folder, pictures(curves))  # tables are there even where pictures cannot be
+    written = write_files(folder, {"table.md": markdown(curves).encode(), "table.csv": as_csv(curves).encode()})
+    return written + write_files(folder, pictures(curves))  # tables are there even where pictures cannot be
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Each file whole or not at all."""
     from lengthlab.store import replace_file
 
     for name, data in files.items():

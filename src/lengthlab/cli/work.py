@@ -23,7 +23,7 @@ def work(runs: Sequence[Run], store: str, device: str, workers: int | None, expe
     from lengthlab.training import train_all
 
     with Progress(runs, store) as progress:
-        outcomes = train_all(runs, store, device, workers, progress.look)
+        outcomes = train_all(runs, store, device, workers, watch=progress.look)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed and len(runs) == 1:
         raise RunFailed(_failure(failed[0]))

@@ -1,0 +1,56 @@
+"""What a reproduction shows, and the files it leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from lengthlab.cli.report import write_files
+from lengthlab.report import provenance
+from lengthlab.report.grid import grids
+from lengthlab.report.page import page
+from lengthlab.report.readings import readings_board
+from lengthlab.report.results import Results
+from lengthlab.report.scoreboard import scoreboard
+from lengthlab.rows import FILE, as_jsonl
+
+PAGE = "results.md"
+
+
+def show(results: Results) -> None:
+    """The comparison, and where its numbers come from."""
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=160)
+    if results.tables:
+        console.print(scoreboard(results))
+    if "readings" in results.parts:
+        console.print(readings_board(results))
+    for making in results.made:
+        where = f"profile {making.profile}, on {making.hardware}, {making.date}"
+        said = f"Made by `{making.command}`, commit {making.commit}, {where}."
+        console.print(said, style="dim", markup=False, soft_wrap=True)
+
+
+def write_rows(results: Results, folder: Path) -> list[Path]:
+    """`results.jsonl` and `provenance.json`: what `--from` reads."""
+    files = {FILE: as_jsonl(results.rows), provenance.FILE: provenance.as_text(results.made)}
+    return write_files(folder, {name: text.encode() for name, text in files.items()})
+
+
+def write_results(results: Results, folder: Path) -> list[Path]:
+    """Rows, page and figures."""
+    written = write_rows(results, folder) + write_files(folder, {PAGE: page(results).encode()})
+    return written + write_files(folder, grids(results))  # the rest is there even where pictures cannot be
+
+
+def page_files(results: Results, path: Path) -> dict[str, bytes]:
+    """The page by the name of `path`, and its figures in the folder of that name beside it."""
+    return {path.name: page(results, f"{path.stem}/").encode()} | {
+        f"{path.stem}/{name}": data for name, data in grids(results).items() if name.endswith(".svg")
+    }
+
+
+def write_page(results: Results, path: Path) -> list[Path]:
+    """The page and its figures, and nothing else."""
+    return write_files(path.parent, page_files(results, path))

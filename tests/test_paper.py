@@ -1,0 +1,172 @@
+"""What the paper says, and the runs that are made of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from lengthlab.delay import find
+from lengthlab.errors import LabError
+from lengthlab.experiments.dat import PROFILES, Profile, dat, trials
+from lengthlab.experiments.dat.profile import Recipe
+from lengthlab.models import MODELS
+from lengthlab.paper import CELLS, CLAIMS, LENGTHS, PARTS, READINGS, Cell, value
+from lengthlab.paper.cells import HYBRIDS, NOTATION
+from lengthlab.paper.values import VALUES
+from lengthlab.schedule import EPOCH, end_to_end
+from lengthlab.tasks import TASKS
+
+# The paper's Appendix B, as its text has it.
+TEXT = """
+Transformer	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00	0.99	0.99	0.90	0.80
+LSTM	1.00	0.98	0.95	0.89	0.83	0.76	0.70	0.64	0.59	0.53	0.37	0.28
+LSTM ∘ Attn	1.00	1.00	1.00	1.00	1.00	0.99	0.99	0.99	0.99	0.99	0.90	0.76
+Attn ∘ LSTM	1.00	1.00	1.00	1.00	1.00	1.00	0.99	0.99	0.99	0.99	0.96	0.89
+Hybrid Block	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00	0.99	0.99	0.98	0.92
+LSTM ∘ Attn ∘ LSTM	1.00	1.00	1.00	1.00	1.00	1.00	1.00	0.99	0.99	0.99	0.97	0.90
+LSTM + Attn	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00	0.99	0.99	0.92	0.82
+
+Transformer	1.00	1.00	1.00	0.99	0.98	0.51	0.11	0.10	0.10	0.10	0.10	0.10
+LSTM	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00	1.00
+LSTM ∘ Attn	1.00	1.00	1.00	1.00	1.00	0.20	0.10	0.10	0.10	0.10	0.10	0.10
+Attn ∘ LSTM	1.00	1.00	1.00	1.00	1.00	0.63	0.10	0.10	0.10	0.10	0.10	0.10
+Hybrid Block	1.00	1.00	1.00	1.00	1.00	0.45	0.22	0.13	0.10	0.10	0.10	0.10
+LSTM ∘ Attn ∘ LSTM	1.00	1.00	1.00	1.00	1.00	0.73	0.16	0.08	0.09	0.10	0.10	0.10
+LSTM + Attn	1.00	1.00	1.00	1.00	0.99	0.11	0.11	0.10	0.10	0.10	0.10	0.10
+"""
+NAMES = {notation: name for name, notation in NOTATION.items()}
+
+
+@pytest.mark.parametrize(("part", "place"), [("table1", 0), ("table2", 1)])
+def test_the_tables_are_those_of_the_text(part: str, place: int) -> None:
+    lines = [line.split("\t") for line in TEXT.strip().split("\n\n")[place].splitlines()]
+    assert [NAMES[name] for name, *_ in lines] == list(VALUES[part])
+    for name, *numbers in lines:
+        cell = Cell(part, PARTS[part], NAMES[name], "end-to-end")
+        assert [value(cell, length) for length in LENGTHS] == [float(number) for number in numbers]
+
+
+def test_there_are_26_cells() -> None:
+    count = Counter((cell.part, cell.task, cell.training) for cell in CELLS)
+    assert count == {
+        ("table1", "recall", "end-to-end"): 7,
+        ("table2", "modulo", "end-to-end"): 7,
+        ("figure1", "modulo-recall", "end-to-end"): 7,
+        ("figure1", "modulo-recall", "delayed"): 5,
+    }
+    assert len(set(CELLS)) == len(CELLS) == 26
+    assert list(LENGTHS) == [*range(5, 51, 5), 75, 100]
+    assert set(NOTATION) == set(MODELS)
+    assert set(PARTS.values()) == set(TASKS)
+    assert set(HYBRIDS) == set(MODELS) - {"transformer", "lstm"}
+
+
+def test_the_text_has_no_numbers_of_the_figure_and_of_nothing_else() -> None:
+    for cell in CELLS:
+        for length in LENGTHS:
+            assert (value(cell, length) is None) == (cell.part == "figure1")
+
+
+def test_every_check_of_every_claim_is_of_a_cell_at_a_length() -> None:
+    for claim in CLAIMS:
+        assert claim.checks
+        for check in claim.checks:
+            assert check.cell in CELLS
+            assert check.cell.part == claim.part
+            assert check.length in LENGTHS
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_cell_is_the_run_it_is_named_after(name: str) -> None:
+    found = trials(seeds=[0], profile=PROFILES[name])
+    assert [trial.cell for trial in found] == list(CELLS)
+    assert len({trial.run.id for trial in found}) == 26
+    for trial in found:
+        cell, run = trial.cell, trial.run
+        assert (cell.task, cell.model, cell.training) == (run.task.name, run.model.name, run.schedule.name)
+        assert (run.lengths, run.evaluate) == ((1, 25), LENGTHS)
+        assert getattr(run.model, "width", None) == 256
+        assert bool(run.schedule.phases[0].off) == (cell.training == "delayed")
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_recipe_of_a_profile_is_somebodys(name: str) -> None:
+    profile = PROFILES[name]
+    used = [id(profile.recipe(cell)) for cell in CELLS]
+    assert {id(recipe) for recipe in profile.recipes.values()} == set(used)
+
+
+def test_the_papers_profile_is_as_long_as_the_paper_says() -> None:
+    for trial in trials(profile=PROFILES["paper"]):
+        run = trial.run
+        epochs = [phase.steps_at(run.batch) * run.batch / EPOCH for phase in run.schedule.phases]
+        rates = [phase.rates["rest"] for phase in run.schedule.phases]
+        if trial.cell.training == "delayed":
+            assert (epochs[:2], rates) == ([1500, 500], [1e-4, 1e-4, 1e-5])
+        else:
+            assert (epochs[:1], rates) == ([500], [1e-4, 1e-5])
+
+
+def test_seeds_and_parts_are_chosen() -> None:
+    assert [(trial.cell.part, trial.run.seed) for trial in trials(["table2"], [3, 5])] == [("table2", 3)] * 7 + [
+        ("table2", 5)
+    ] * 7
+    assert [run.seed for run in dat((1,))] == [1] * 26
+    with pytest.raises(LabError, match="unknown part 'table3'; did you mean 'table"):
+        trials(["table3"])
+
+
+def test_the_recipe_that_names_most_of_a_cell_is_its_own() -> None:
+    recipes = {
+        words: Recipe(end_to_end(steps), 4)
+        for steps, words in enumerate(
+            [("end-to-end",), ("lstm", "end-to-end"), ("table2", "end-to-end"), ("table2", "lstm", "end-to-end")], start=1
+        )
+    }
+    profile = Profile("mine", recipes)
+    steps = {
+        (part, model): profile.recipe(Cell(part, PARTS[part], model, "end-to-end")).schedule.phases[0].length
+        for part in ("table1", "table2")
+        for model in ("lstm", "sandwich")
+    }
+    assert steps == {("table1", "sandwich"): 1, ("table1", "lstm"): 2, ("table2", "sandwich"): 3, ("table2", "lstm"): 4}
+
+
+def test_a_profile_without_a_recipe_or_with_a_wrong_one_is_refused() -> None:
+    cell = Cell("figure1", "modulo-recall", "sandwich", "delayed")
+    with pytest.raises(LabError, match="no recipe for sandwich, delayed of figure1"):
+        Profile("mine", {("end-to-end",): Recipe(end_to_end(1), 4)}).recipe(cell)
+    with pytest.raises(LabError, match="trains sandwich, delayed of figure1 end-to-end"):
+        Profile("mine", {("figure1",): Recipe(end_to_end(1), 4)}).recipe(cell)
+
+
+def test_readings_are_twelve_and_the_first_of_each_model_is_a_run_of_the_figure() -> None:
+    found = trials(["figure1", "readings"])
+    own = {trial.run.id: trial.cell for trial in found if trial.cell.part == "figure1"}
+    study = [trial for trial in found if trial.cell.part == "readings"]
+    assert len({trial.run.id for trial in study}) == len({trial.cell for trial in study}) == len(READINGS) == 12
+    shared = [(trial.cell.model, trial.cell.training) for trial in study if trial.run.id in own]
+    assert shared == [("attention-on-lstm", "delayed-part-modulo"), ("hybrid-block", "delayed-part-modulo")]
+
+
+def test_a_reading_is_what_its_name_says() -> None:
+    for reading, trial in zip(READINGS, trials(["readings"]), strict=True):
+        first, *others = trial.run.schedule.phases
+        assert first.off == ({"part": "attention", "function": "attend"}[reading.covers],)
+        assert first.asks == {"modulo": ("modulo",), "both": ()}[reading.asks]
+        assert not any(phase.off for phase in others)
+        network = trial.run.network()
+        blocks = [name for name, _ in network.named_modules() if name.endswith("lstm")]
+        assert len(blocks) == (4 if reading.lstms == "each block" else 1)
+        off = find(network, *first.off)
+        assert len(off) == (4 if reading.covers == "function" or reading.lstms == "each block" else 1)
+
+
+def test_the_two_readings_of_the_block_have_the_same_attention() -> None:
+    study = {trial.cell.model: trial.run.network() for trial in trials(["readings"])}
+    sizes = [
+        sum(p.numel() for site in find(study[name], "attention") for p in site.module.parameters())
+        for name in ("hybrid-block", "hybrid-block-lstm-in-each")
+    ]
+    assert sizes[0] == sizes[1]
