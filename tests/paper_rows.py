@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from xml.etree import ElementTree
 
 from lengthlab.paper import CELLS, LENGTHS, Cell, value
 from lengthlab.report.provenance import Making
@@ -58,3 +59,8 @@ def making(rows: Sequence[Row], **changes: object) -> Making:
         "runs": tuple(sorted({row.run for row in rows})),
     }
     return Making(**known | changes)  # type: ignore[arg-type]
+
+
+def texts(svg: bytes) -> list[str]:
+    """What a picture says."""
+    return [node.text or "" for node in ElementTree.fromstring(svg.decode()).iter("{http://www.w3.org/2000/svg}text")]

@@ -7,7 +7,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -26,7 +25,7 @@ from lengthlab.report.readings import readings_board
 from lengthlab.report.results import Results, gather
 from lengthlab.report.scoreboard import scoreboard
 from lengthlab.rows import Row, as_jsonl, merge, read_rows
-from paper_rows import as_in_the_paper, making, rows_of
+from paper_rows import as_in_the_paper, making, rows_of, texts
 
 LSTM = Cell("table1", "recall", "lstm", "end-to-end")
 SANDWICH = Cell("figure1", "modulo-recall", "sandwich", "delayed")
@@ -260,10 +259,6 @@ def test_readings_have_a_table_of_their_own() -> None:
     console.print(readings_board(results))
     assert isinstance(console.file, io.StringIO)
     assert len(re.findall(r"both +0\.75", console.file.getvalue())) == 6
-
-
-def texts(svg: bytes) -> list[str]:
-    return [node.text or "" for node in ElementTree.fromstring(svg.decode()).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_the_figures_show_every_number_and_are_the_same_every_time() -> None:

@@ -1,0 +1,274 @@
+"""`lengthlab reproduce dat`, from training to files. Table 2 is trained once, at a tiny size, by real workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+import lengthlab.cli.work
+from command import Call, Done
+from lengthlab.cli import main
+from lengthlab.cli.forecast import seconds_for
+from lengthlab.cli.publication import page_files
+from lengthlab.cli.sources import read_results
+from lengthlab.experiments.dat import PROFILES, Profile, trials
+from lengthlab.experiments.dat.profile import Recipe
+from lengthlab.experiments.dat.runs import run_of
+from lengthlab.paper.cells import NOTATION, Cell
+from lengthlab.report.provenance import COMMIT, as_text, commit_of_package
+from lengthlab.rows import Row, as_jsonl, read_rows
+from lengthlab.run import Run
+from lengthlab.schedule import delayed, end_to_end
+from lengthlab.store import Store
+from paper_rows import making, rows_of, texts
+
+ROOT = Path(__file__).parents[1]
+TINY = Profile(
+    "short",
+    {("end-to-end",): Recipe(end_to_end(3), batch=4), ("delayed",): Recipe(delayed(2, 2, 2), batch=4)},
+    **{"keys": 16, "width": 8, "blocks": 1, "heads": 2, "mlp": 1, "lengths": (1, 4), "evaluate": (5, 10)},  # type: ignore[arg-type]
+)
+FILES = {"results.jsonl", "provenance.json", "results.md", "table2.svg", "table2.png"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tiny() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "short", TINY)
+        yield
+
+
+@dataclass(frozen=True)
+class Trained:
+    store: Path
+    done: Done
+
+    @property
+    def out(self) -> Path:
+        return self.store / "dat-short-table2"
+
+    @property
+    def rows(self) -> list[Row]:
+        return read_rows(self.out / "results.jsonl")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, _tiny: None) -> Trained:
+    store, out, err = tmp_path_factory.mktemp("reproduced") / "runs", StringIO(), StringIO()
+    words = ["lengthlab", "reproduce", "dat", "--part", "table2", "--store", str(store), "--device", "cpu"]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as left:
+            main()
+    return Trained(store, Done(int(left.value.code or 0), out.getvalue(), err.getvalue()))
+
+
+@pytest.fixture
+def copied(trained: Trained, tmp_path: Path) -> Trained:
+    """The same in a folder that a test may change."""
+    shutil.copytree(trained.store, tmp_path / "runs")
+    return Trained(tmp_path / "runs", trained.done)
+
+
+def test_it_says_first_how_long_it_will_take_and_then_shows_progress(trained: Trained) -> None:
+    assert trained.done.code == 0, trained.done.err
+    first, second, *progress = trained.done.err.splitlines()
+    assert first == "7 runs, 0 of them finished."
+    assert second.startswith("The other 7 take about ")
+    assert second.endswith(" on cpu, by a few steps of each kind.")
+    assert sum("finished  step 3/3" in line for line in progress) == 7
+
+
+def test_it_shows_every_cell_beside_the_papers(trained: Trained) -> None:
+    out = trained.done.out
+    assert "Table 2: modulo. 84 values:" in out
+    assert "Table 1" not in out
+    for model, notation in NOTATION.items():
+        assert f"{model} ({notation}), end-to-end:" in out
+    assert "70 missing" in out  # measured at 2 of 12 lengths
+
+
+def test_it_leaves_page_figures_rows_and_provenance(trained: Trained) -> None:
+    assert {path.name for path in trained.out.iterdir()} == FILES
+    assert all(f"wrote {trained.out / name}" in trained.done.out for name in FILES)
+    assert {(row.experiment, row.part, row.task, row.training) for row in trained.rows} == {
+        ("dat", "table2", "modulo", "end-to-end")
+    }
+    assert {row.run for row in trained.rows} == {trial.run.id for trial in trials(["table2"], [0], TINY)}
+    (entry,) = json.loads((trained.out / "provenance.json").read_text())
+    assert set(entry) == {"command", "commit", "hardware", "versions", "date", "seconds", "profile", "runs"}
+    assert entry["command"].startswith("lengthlab reproduce dat --part table2 --store ")
+    assert set(entry["runs"]) == {row.run for row in trained.rows}
+    assert "](table2.svg)" in (trained.out / "results.md").read_text()
+
+
+def test_the_same_command_again_trains_nothing(call: Call, copied: Trained) -> None:
+    shutil.rmtree(copied.out)
+    done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu")
+    assert "7 runs, 7 of them finished." in done.err
+    assert "take about" not in done.err
+    assert copied.rows == trained_rows(copied)
+
+
+def trained_rows(trained: Trained) -> list[Row]:
+    return [row for row in read_results([str(trained.store)]).rows if row.part == "table2"]
+
+
+def test_a_store_is_read_without_training_and_what_is_not_finished_is_missing(call: Call, copied: Trained) -> None:
+    gone = trials(["table2"], [0], TINY)[1]
+    assert gone.cell.model == "lstm"
+    (Store(copied.store).folder(gone.run.id).path / "result.json").unlink()
+    done = call("reproduce", "dat", "--from", copied.store)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("lstm (LSTM), end-to-end: 12 missing") == 3  # in each of the three parts
+    assert "transformer (Transformer), end-to-end: 2 differs, 10 missing" in done.out
+    assert not (copied.store / "result.json").exists()
+
+
+def test_what_is_finished_is_kept_when_it_is_stopped(call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    shutil.rmtree(copied.out)
+    (Store(copied.store).folder(trials(["table2"], [0], TINY)[0].run.id).path / "result.json").unlink()
+    monkeypatch.setattr(lengthlab.cli.work, "work", stopped)
+    done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu")
+    assert done.code == 130
+    assert f"6 of 7 runs are finished; their rows are in {copied.out}" in done.err
+    assert len({row.run for row in copied.rows}) == 6
+    assert len(read_results([str(copied.out)]).made) == 1
+
+
+def published(folder: Path, rows: list[Row], **changes: object) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "results.jsonl").write_text(as_jsonl(rows))
+    (folder / "provenance.json").write_text(as_text([making(rows, **changes)]))
+    return folder
+
+
+def test_published_rows_need_no_torch(tmp_path: Path) -> None:
+    published(tmp_path / "published" / "dat", rows_of(seeds=(0, 1, 2)))
+    code = "import sys; sys.modules['torch'] = None; from lengthlab.cli import main; main()"
+    words = ("reproduce", "dat", "--from", "published", "--out", "out", "--page", "docs/results.md")
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("84 values: 84 agrees") == 2
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES | {
+        f"{part}.{form}" for part in ("table1", "figure1") for form in ("svg", "png")
+    }
+    assert read_rows(tmp_path / "out" / "results.jsonl") == sorted_rows(tmp_path / "published")
+    assert "](results/figure1.svg)" in (tmp_path / "docs" / "results.md").read_text()
+    assert sorted(path.name for path in (tmp_path / "docs" / "results").iterdir()) == [
+        "figure1.svg",
+        "table1.svg",
+        "table2.svg",
+    ]
+
+
+def sorted_rows(folder: Path) -> list[Row]:
+    return list(read_results([str(folder)]).rows)
+
+
+def test_several_sources_are_one(call: Call, tmp_path: Path) -> None:
+    here, there = rows_of(seeds=(0,)), rows_of(seeds=(0, 1))
+    published(tmp_path / "here", here)
+    published(tmp_path / "there", there, hardware="another slide rule")
+    done = call("reproduce", "dat", "--from", tmp_path / "here", "--from", tmp_path / "there", "--out", tmp_path / "both")
+    assert done.code == 0
+    assert set(read_rows(tmp_path / "both" / "results.jsonl")) == set(there)
+    assert len(json.loads((tmp_path / "both" / "provenance.json").read_text())) == 2
+    assert "seed 1" in done.out
+
+
+def test_seeds_and_part_choose_among_published_rows(call: Call, tmp_path: Path) -> None:
+    published(tmp_path / "here", rows_of(seeds=(0, 1, 2)))
+    done = call("reproduce", "dat", "--from", tmp_path / "here", "--part", "table1", "--seeds", 2, "--out", tmp_path / "out")
+    rows = read_rows(tmp_path / "out" / "results.jsonl")
+    assert {(row.part, row.seed) for row in rows} == {("table1", 0), ("table1", 1)}
+    assert "Table 2" not in done.out
+
+
+def test_rows_of_the_other_profile_are_left_out(call: Call, tmp_path: Path) -> None:
+    published(tmp_path / "here", rows_of(), profile="paper")
+    call("reproduce", "dat", "--from", tmp_path / "here").refused("no rows of experiment 'dat', profile 'short'")
+    assert call("reproduce", "dat", "--from", tmp_path / "here", "--profile", "paper").code == 0
+
+
+def test_conflicting_counts_are_refused_by_both_names(call: Call, tmp_path: Path) -> None:
+    published(tmp_path / "here", rows_of())
+    published(tmp_path / "there", rows_of(accuracy=lambda *_: 0.5))
+    done = call("reproduce", "dat", "--from", tmp_path / "here", "--from", tmp_path / "there", "--out", tmp_path / "out")
+    done.refused("n=5", str(tmp_path / "here"), str(tmp_path / "there"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--from", "nowhere"), "there is no folder 'nowhere'"),
+        (("--from", "."), "'.' holds neither dat/results.jsonl nor results.jsonl nor run folders"),
+        (("--from", ".", "--device", "cpu"), "--from trains nothing"),
+        (("--part", "table3"), "table3"),
+        (("--profile", "long"), "long"),
+        (("--seeds", "0"), "seeds"),
+        (("--part", "table2", "--device", "abacus"), "device 'abacus' is not available here"),
+        (("--part", "table2", "--store", "/proc/runs"), "store '/proc/runs' is not writable"),
+    ],
+)
+def test_bad_input_is_one_line(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call("reproduce", "dat", *words).refused(said)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def delayed_run(*lengths: int) -> Run:
+    recipes = {("figure1",): Recipe(delayed(*lengths), batch=4)}
+    return run_of(Cell("figure1", "modulo-recall", "parallel", "delayed"), 0, replace(TINY, recipes=recipes))
+
+
+def test_the_forecast_grows_with_the_steps_and_shrinks_with_those_done() -> None:
+    short, long = delayed_run(2, 2, 2), delayed_run(20_000, 20_000, 20_000)
+    seconds = seconds_for([long], "cpu")
+    assert 0 < 100 * seconds_for([short], "cpu") < seconds
+    assert seconds_for([long], "cpu", {long.id: 59_999}) < seconds / 100
+    assert seconds_for([], "cpu") == 0
+
+
+def test_the_forecast_counts_on_a_run_for_every_core() -> None:
+    run, cores = delayed_run(1_000, 1_000), os.cpu_count() or 1
+    once = seconds_for([run], "cpu")
+    assert seconds_for([run] * 10 * cores, "cpu") == pytest.approx(10 * once, rel=0.8)  # timed anew each time
+
+
+def test_the_commit_is_the_checkouts_or_else_the_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    if head.returncode == 0:
+        assert head.stdout.startswith(commit_of_package().split()[0])
+    (tmp_path / "__init__.py").write_text("")
+    monkeypatch.setattr(lengthlab, "__file__", str(tmp_path / "__init__.py"))
+    assert commit_of_package() == f"version {lengthlab.__version__}"
+    monkeypatch.setenv(COMMIT, "fedcba")
+    assert commit_of_package() == "fedcba"
+
+
+@pytest.mark.skipif(not (ROOT / "published" / "dat").exists(), reason="nothing is published yet")
+def test_the_committed_page_is_what_the_published_rows_come_to() -> None:
+    page = ROOT / "docs" / "results.md"
+    files = page_files(read_results([str(ROOT / "published")]), page)
+    command = "lengthlab reproduce dat --from published --page docs/results.md"
+    assert page.read_bytes() == files.pop(page.name), f"run: {command}"
+    assert {f"results/{path.name}" for path in (page.parent / "results").iterdir()} == set(files)
+    for name, data in files.items():  # by what they say: how they are drawn may change with matplotlib
+        assert texts((page.parent / name).read_bytes()) == texts(data), f"run: {command}"
