@@ -25,6 +25,7 @@ from lengthlab.experiments.dat import PROFILES, Profile, trials
 from lengthlab.experiments.dat.profile import Recipe
 from lengthlab.experiments.dat.runs import run_of
 from lengthlab.paper.cells import NOTATION, Cell
+from lengthlab.report.grid import grids
 from lengthlab.report.provenance import COMMIT, as_text, commit_of_package
 from lengthlab.rows import Row, as_jsonl, read_rows
 from lengthlab.run import Run
@@ -82,10 +83,10 @@ def copied(trained: Trained, tmp_path: Path) -> Trained:
 
 def test_it_says_first_how_long_it_will_take_and_then_shows_progress(trained: Trained) -> None:
     assert trained.done.code == 0, trained.done.err
-    first, second, *progress = trained.done.err.splitlines()
-    assert first == "7 runs, 0 of them finished."
-    assert second.startswith("The other 7 take about ")
-    assert second.endswith(" on cpu, by a few steps of each kind.")
+    first, second, third, *progress = trained.done.err.splitlines()
+    assert (first, second) == ("7 runs, 0 of them finished.", "Timing a few steps of each kind.")
+    assert third.startswith("The other 7 take about ")
+    assert third.endswith(" on cpu.")
     assert sum("finished  step 3/3" in line for line in progress) == 7
 
 
@@ -173,6 +174,16 @@ def test_published_rows_need_no_torch(tmp_path: Path) -> None:
         "table1.svg",
         "table2.svg",
     ]
+
+
+def test_without_matplotlib_there_is_no_figure_and_all_the_rest(tmp_path: Path) -> None:
+    published(tmp_path / "here", rows_of())
+    code = "import sys; sys.modules['matplotlib'] = None; from lengthlab.cli import main; main()"
+    words = ("reproduce", "dat", "--from", "here", "--out", "out", "--page", "page.md")
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "no figure: figures need matplotlib: pip install 'lengthlab[report]'\n")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["provenance.json", "results.jsonl", "results.md"]
+    assert (tmp_path / "page.md").exists()
 
 
 def sorted_rows(folder: Path) -> list[Row]:
@@ -266,7 +277,8 @@ def test_the_commit_is_the_checkouts_or_else_the_environments(tmp_path: Path, mo
 @pytest.mark.skipif(not (ROOT / "published" / "dat").exists(), reason="nothing is published yet")
 def test_the_committed_page_is_what_the_published_rows_come_to() -> None:
     page = ROOT / "docs" / "results.md"
-    files = page_files(read_results([str(ROOT / "published")]), page)
+    results = read_results([str(ROOT / "published")])
+    files = page_files(results, page, grids(results))
     command = "lengthlab reproduce dat --from published --page docs/results.md"
     assert page.read_bytes() == files.pop(page.name), f"run: {command}"
     assert {f"results/{path.name}" for path in (page.parent / "results").iterdir()} == set(files)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 
 from lengthlab.cli.report import write_files
 from lengthlab.report import provenance
-from lengthlab.report.grid import grids
 from lengthlab.report.page import page
 from lengthlab.report.readings import readings_board
 from lengthlab.report.results import Results
@@ -16,6 +16,8 @@ from lengthlab.report.scoreboard import scoreboard
 from lengthlab.rows import FILE, as_jsonl
 
 PAGE = "results.md"
+Pictures = Mapping[str, bytes]
+"""What `grids` draws; empty where it cannot."""
 
 
 def show(results: Results) -> None:
@@ -38,19 +40,17 @@ def write_rows(results: Results, folder: Path) -> list[Path]:
     return write_files(folder, {name: text.encode() for name, text in files.items()})
 
 
-def write_results(results: Results, folder: Path) -> list[Path]:
+def write_results(results: Results, folder: Path, pictures: Pictures) -> list[Path]:
     """Rows, page and figures."""
-    written = write_rows(results, folder) + write_files(folder, {PAGE: page(results).encode()})
-    return written + write_files(folder, grids(results))  # the rest is there even where pictures cannot be
+    return write_rows(results, folder) + write_files(folder, {PAGE: page(results).encode(), **pictures})
 
 
-def page_files(results: Results, path: Path) -> dict[str, bytes]:
+def page_files(results: Results, path: Path, pictures: Pictures) -> dict[str, bytes]:
     """The page by the name of `path`, and its figures in the folder of that name beside it."""
-    return {path.name: page(results, f"{path.stem}/").encode()} | {
-        f"{path.stem}/{name}": data for name, data in grids(results).items() if name.endswith(".svg")
-    }
+    drawn = {f"{path.stem}/{name}": data for name, data in pictures.items() if name.endswith(".svg")}
+    return {path.name: page(results, f"{path.stem}/").encode(), **drawn}
 
 
-def write_page(results: Results, path: Path) -> list[Path]:
+def write_page(results: Results, path: Path, pictures: Pictures) -> list[Path]:
     """The page and its figures, and nothing else."""
-    return write_files(path.parent, page_files(results, path))
+    return write_files(path.parent, page_files(results, path, pictures))

@@ -71,13 +71,21 @@ def dat(
         out = out or Path(store) / "-".join(filter(None, ("dat", profile, part)))
         results = _train(part, seeds or 1, profile, store, device or _best_device(), out)
     show(results)
-    try:
-        written = [*(write_results(results, out) if out else ()), *(write_page(results, page) if page else ())]
-    except LabError as error:  # no matplotlib: what needs none is written
-        click.echo(f"no figure: {error}", err=True)
-        return
+    pictures = _pictures(results) if out or page else {}
+    written = [*(write_results(results, out, pictures) if out else ()), *(write_page(results, page, pictures) if page else ())]
     for path in written:
         click.echo(f"wrote {path}")
+
+
+def _pictures(results: Results) -> dict[str, bytes]:
+    """None where they cannot be drawn; the rest is written all the same."""
+    from lengthlab.report.grid import grids
+
+    try:
+        return grids(results)
+    except LabError as error:
+        click.echo(f"no figure: {error}", err=True)
+        return {}
 
 
 def _train(part: str | None, seeds: int, profile: str, store: str, device: str, out: Path) -> Results:
@@ -117,8 +125,9 @@ def _announce(runs: Sequence[Run], store: str, device: str) -> None:
     left = [run for run in runs if not Store(store).folder(run.id).finished]
     click.echo(f"{len(runs)} runs, {len(runs) - len(left)} of them finished.", err=True)
     if left:
+        click.echo("Timing a few steps of each kind.", err=True)
         seconds = seconds_for(left, device, steps_done(left, store))
-        click.echo(f"The other {len(left)} take about {duration(seconds)} on {device}, by a few steps of each kind.", err=True)
+        click.echo(f"The other {len(left)} take about {duration(seconds)} on {device}.", err=True)
 
 
 def _best_device() -> str:
