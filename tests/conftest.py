@@ -1,5 +1,6 @@
 """One thread for every test (small models are slower on two, and tests run side by side), and the command line to call."""
 
+import os
 import sys
 
 import pytest
@@ -9,6 +10,8 @@ from command import Call, Done
 from lengthlab.cli import main
 
 torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel's module is loaded
 
 
 @pytest.fixture

@@ -48,13 +48,13 @@ def small_run(schedule: Schedule, **changes: Any) -> Run:
 
 @dataclass(frozen=True)
 class Recording(ModuloRecall):
-    """A user's own task that writes down what it is asked for: size, lengths and the seed of the generator."""
+    """A user's own task that writes down what it is asked for: the lengths of a draw and the seed of the generator."""
 
-    asked: ClassVar[list[tuple[int, tuple[int, int], int]]] = []
+    asked: ClassVar[list[tuple[list[int], int]]] = []
 
-    def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
-        self.asked.append((size, lengths, generator.initial_seed()))
-        return super().sample(size, lengths, generator)
+    def draw(self, n_B: Tensor, generator: Generator) -> Batch:
+        self.asked.append((n_B.tolist(), generator.initial_seed()))
+        return super().draw(n_B, generator)
 
 
 def folder_of(store: Path, run: Run) -> Folder:
@@ -114,7 +114,9 @@ def start_worker(store: Path, *runs: Run, before: str = "") -> Worker:
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["lengthlab.training.reference", "torch._dynamo"])
     parents_end, workers_end = forks.Pipe()
-    process = forks.Process(target=_work, args=(workers_end, before, str(store), "cpu", *(run.id for run in runs)), daemon=True)
+    process = forks.Process(
+        target=_work, args=(workers_end, before, str(store), "cpu", "", *(run.id for run in runs)), daemon=True
+    )
     process.start()
     workers_end.close()
     return Worker(process, parents_end)

@@ -25,7 +25,7 @@ FLOORS = (
     ("content",),
     ("tasks", "models", "schedule"),
     ("delay", "source"),
-    ("compute", "seeds", "paper"),
+    ("compute", "seeds", "paper", "kernels"),
     ("errors",),
 )
 """From the roof down. A room imports itself and what lies below it; a new room needs a place here."""
@@ -156,5 +156,8 @@ def test_only_declared_libraries_are_imported(module: str) -> None:
         if found.library == "matplotlib":
             assert room_of(module) == "report", f"{module} draws"
             assert found.when != "load", f"{module} needs matplotlib before it draws anything"
+        elif found.library == "triton":
+            assert room_of(module) == "kernels", f"{module} has a kernel of its own"
+            assert module != "lengthlab.kernels", "the models look into this room on machines without Triton, too"
         else:
             assert found.library in LIBRARIES | sys.stdlib_module_names | {PACKAGE}, f"{module} imports {found.module}"

@@ -42,7 +42,7 @@ MOMENTS = {
     "in the first phase, with a checkpoint half written": (CHECKPOINT_ALWAYS + DIE_IN_CHECKPOINT.format(number=52), 51),
     "at the phase boundary": (DIE_AT_STEP.format(step=55), 55),
     "in the last phase": (CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=105), 105),
-    "while measuring": ("from lengthlab.training import reference\nreference.accuracy = die", 110),
+    "while measuring": ("from lengthlab.training import diary\ndiary.accuracy = die", 110),
 }
 
 

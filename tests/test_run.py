@@ -316,9 +316,9 @@ class Parity(Task):
     longest = None
     chance = {"parity": 0.5, "both": 0.5}
 
-    def sample(self, size: int, lengths: tuple[int, int], generator: torch.Generator) -> Batch:
-        n = lengths[1]
-        bit_BN = torch.randint(2, (size, n), generator=generator, device=generator.device)
+    def draw(self, n_B: torch.Tensor, generator: torch.Generator) -> Batch:
+        n = int(n_B.max())
+        bit_BN = torch.randint(2, (len(n_B), n), generator=generator, device=generator.device)
         token_B = bit_BN.sum(dim=1) % 2 + 1
         ask_B = torch.full_like(token_B, 3)
         tokens_BT = torch.cat((bit_BN + 1, ask_B[:, None], token_B[:, None]), dim=1)

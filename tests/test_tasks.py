@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lengthlab.errors import LabError
 from lengthlab.tasks import TASKS, Batch, ModuloRecall, Task, modulo, recall
 from lengthlab.tasks.card import card
+from lengthlab.tasks.lengths import spread
 from oracle import Reading, read
 
 QUESTIONS = (("modulo", "recall"), ("modulo",), ("recall",))
@@ -93,13 +94,44 @@ def test_the_token_after_the_position_is_the_answer(case: tuple[ModuloRecall, tu
 @given(drawn())
 @quick
 def test_padding_is_on_the_right_alone(case: tuple[ModuloRecall, tuple[int, int], Batch]) -> None:
-    task, (_, longest), batch = case
+    task, _, batch = case
+    longest = max(len(reading.keys) for reading in readings(task, batch))
     asked = {("modulo", "recall"): 5, ("modulo",): 2, ("recall",): 3}[task.questions]
     assert batch.tokens_BT.shape[1] == 1 + 2 * longest + asked
     for tokens_T, reading in zip(batch.tokens_BT, readings(task, batch), strict=True):
         written = 1 + 2 * len(reading.keys) + asked
         assert (tokens_T[:written] != task.pad).all()
         assert (tokens_T[written:] == task.pad).all()
+
+
+@given(drawn())
+@quick
+def test_a_sequence_has_as_many_tokens_as_its_task_says(case: tuple[ModuloRecall, tuple[int, int], Batch]) -> None:
+    task, _, batch = case
+    for tokens_T, reading in zip(batch.tokens_BT, readings(task, batch), strict=True):
+        assert int((tokens_T != task.pad).sum()) == task.tokens(len(reading.keys))
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 30), st.integers(0, 99))
+@quick
+def test_lengths_are_spread_evenly_over_both_ends(size: int, shortest: int, more: int, seed: int) -> None:
+    n = spread(size, (shortest, shortest + more), torch.Generator().manual_seed(seed)).tolist()
+    assert n == sorted(n)
+    assert shortest <= n[0] <= n[-1] <= shortest + more
+    if size >= more + 1:
+        assert set(n) == set(range(shortest, shortest + more + 1))
+        assert max(Counter(n).values()) - min(Counter(n).values()) <= 1
+        assert n == spread(size, (shortest, shortest + more), torch.Generator().manual_seed(seed + 1)).tolist()
+    else:
+        slices = [int((length - shortest) * size / (more + 1)) for length in n]
+        assert all(abs(found - expected) <= 1 for expected, found in enumerate(slices))
+
+
+def test_a_batch_smaller_than_its_range_meets_every_length_in_time() -> None:
+    generator = torch.Generator().manual_seed(0)
+    met = Counter(length for _ in range(600) for length in spread(4, (1, 10), generator).tolist())
+    assert set(met) == set(range(1, 11))
+    assert spread_evenly(met, 10, 2400)
 
 
 @given(st.integers(0, 2**31 - 2), st.sampled_from(sorted(TASKS)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import exp, isfinite, log
+from math import ceil, exp, isfinite, log
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,8 @@ from lengthlab.schedule import Phase, Schedule
 from lengthlab.seeds import seed_for
 from lengthlab.store import Folder
 from lengthlab.tasks import Answer, Batch
-from lengthlab.training import reference, train, train_all
+from lengthlab.training import diary, reference, train, train_all
+from lengthlab.training.feed import BLOCK, Lesson
 from lengthlab.training.loss import answer_loss
 from lengthlab.training.trainee import Trainee
 from small_runs import (
@@ -68,6 +69,14 @@ def first_step(run: Run) -> dict[str, float]:
 # The loss
 
 
+def lesson_of(batch: Batch) -> Lesson:
+    """A batch as it is, padded."""
+    at = {question: answer.position_B[:, None] for question, answer in batch.answers.items()}
+    return Lesson(
+        batch.tokens_BT[:, :-1], at, {question: answer.token_B[:, None] for question, answer in batch.answers.items()}
+    )
+
+
 @given(seed=st.integers(0, 2**20), asks=st.sampled_from([("modulo",), ("recall",), ("modulo", "recall")]))
 @settings(max_examples=20, deadline=None)
 def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks: tuple[str, ...]) -> None:
@@ -79,7 +88,7 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks
         for row, (at, token) in enumerate(zip(answer.position_B, answer.token_B, strict=True)):
             logits = logits_BTV[row][at]
             blamed.append(log(sum(exp(logit) for logit in logits)) - logits[token])
-    assert answer_loss(network, batch, asks).item() == pytest.approx(sum(blamed) / len(blamed), rel=1e-5)
+    assert answer_loss(network, lesson_of(batch), asks).item() == pytest.approx(sum(blamed) / len(blamed), rel=1e-5)
 
 
 @given(seed=st.integers(0, 2**20))
@@ -87,20 +96,22 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks
 def test_the_loss_of_one_question_does_not_see_what_the_other_wants(seed: int) -> None:
     network = end_to_end_run().network()
     batch = TASK.sample(3, (2, 4), torch.Generator().manual_seed(seed))
+    lesson = lesson_of(batch)
     for asked, other in (("modulo", "recall"), ("recall", "modulo")):
         wrong = Answer(torch.zeros_like(batch.answers[other].position_B), torch.ones_like(batch.answers[other].token_B))
-        changed = Batch(batch.tokens_BT, {**batch.answers, other: wrong})
-        assert torch.equal(answer_loss(network, batch, [asked]), answer_loss(network, changed, [asked]))
-        assert not torch.equal(answer_loss(network, batch, [other]), answer_loss(network, changed, [other]))
+        changed = lesson_of(Batch(batch.tokens_BT, {**batch.answers, other: wrong}))
+        assert torch.equal(answer_loss(network, lesson, [asked]), answer_loss(network, changed, [asked]))
+        assert not torch.equal(answer_loss(network, lesson_of(batch), [other]), answer_loss(network, changed, [other]))
 
 
 def test_the_loss_does_not_see_tokens_behind_the_asked_answer() -> None:
     network = end_to_end_run().network()
     batch = TASK.sample(4, (1, 4), torch.Generator().manual_seed(0))
     behind_BT = torch.arange(batch.tokens_BT.shape[1]) > batch.answers["modulo"].position_B[:, None]
-    other = Batch(torch.where(behind_BT, torch.full_like(batch.tokens_BT, 5), batch.tokens_BT), batch.answers)
-    assert torch.equal(answer_loss(network, batch, ["modulo"]), answer_loss(network, other, ["modulo"]))
-    assert not torch.equal(answer_loss(network, batch, ["recall"]), answer_loss(network, other, ["recall"]))
+    other = lesson_of(Batch(torch.where(behind_BT, torch.full_like(batch.tokens_BT, 5), batch.tokens_BT), batch.answers))
+    lesson = lesson_of(batch)
+    assert torch.equal(answer_loss(network, lesson, ["modulo"]), answer_loss(network, other, ["modulo"]))
+    assert not torch.equal(answer_loss(network, lesson_of(batch), ["recall"]), answer_loss(network, other, ["recall"]))
 
 
 # Phases
@@ -108,9 +119,9 @@ def test_the_loss_does_not_see_tokens_behind_the_asked_answer() -> None:
 
 def test_a_phase_learns_from_the_questions_it_asks_and_one_that_names_none_from_all() -> None:
     run = phases(Phase(2, LR, asks=("modulo",)), Phase(2, LR, asks=("recall",)), Phase(2, LR))
-    trainee = Trainee(run, CPU)
+    trainee = Trainee(run, CPU, padded=True)
     for asks in [("modulo",)] * 2 + [("recall",)] * 2 + [("modulo", "recall")] * 2:
-        expected = answer_loss(trainee.network, trainee.batch(trainee.step), asks).item()
+        expected = answer_loss(trainee.network, trainee.lesson(trainee.step), asks).item()
         assert trainee.advance() == expected
 
 
@@ -166,7 +177,7 @@ def test_a_model_with_dropout_is_the_same_after_a_kill_and_beside_somebody_elses
     torch.rand(5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference, "CHECKPOINT_SECONDS", 0.0)
-        patch.setattr(reference, "LOG_STEPS", 7)
+        patch.setattr(diary, "LOG_STEPS", 7)
         patch.setattr(Folder, "append_log", stop)
         with pytest.raises(ZeroDivisionError):
             train(run, tmp_path / "two")
@@ -217,12 +228,12 @@ def test_a_part_that_was_off_starts_again_from_a_fresh_optimizer_state() -> None
 def test_the_data_of_a_step_depends_on_seed_and_step_alone(step: int, seed: int) -> None:
     one = Trainee(end_to_end_run(seed=seed), CPU)
     other = Trainee(delayed_run(seed=seed, model=small_model(width=4), evaluate=(12,)), CPU)
-    tokens_BT = one.batch(step).tokens_BT
-    other.batch(step + 5)
+    tokens_BT = one.lesson(step).tokens_BT
+    other.lesson(step + 5)
     torch.rand(3)
-    assert torch.equal(other.batch(step).tokens_BT, tokens_BT)
-    assert not torch.equal(one.batch(step + 1).tokens_BT, tokens_BT)
-    assert not torch.equal(Trainee(end_to_end_run(seed=seed + 1), CPU).batch(step).tokens_BT, tokens_BT)
+    assert torch.equal(other.lesson(step).tokens_BT, tokens_BT)
+    assert not torch.equal(one.lesson(step + 1).tokens_BT, tokens_BT)
+    assert not torch.equal(Trainee(end_to_end_run(seed=seed + 1), CPU).lesson(step).tokens_BT, tokens_BT)
 
 
 def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,17 +242,17 @@ def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, mo
     run = delayed_run(task=Recording(2, 4, 12), evaluate=(6,))
     train(run, tmp_path)
     data = range(seed_for("data", run.seed), seed_for("data", run.seed) + run.steps)
-    learned_from = [(size, lengths) for size, lengths, seed in Recording.asked if seed in data]
-    looked_at = {lengths for _, lengths, seed in Recording.asked if seed not in data}
-    assert learned_from == [(run.batch, run.lengths)] * run.steps
+    learned_from = [lengths for lengths, seed in Recording.asked if seed in data]
+    looked_at = {length for lengths, seed in Recording.asked if seed not in data for length in lengths}
+    assert learned_from == [[1, 1, 2, 3] * BLOCK] * ceil(run.steps / BLOCK)
     # The probe at 1 and 3 times the training length, and the measurement at the end.
-    assert looked_at == {(3, 3), (9, 9), (6, 6)}
+    assert looked_at == {3, 9, 6}
 
 
 def test_watching_the_accuracy_changes_nothing_of_what_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = delayed_run(first=20, joint=20, last=10)
     train(run, tmp_path / "unwatched")
-    monkeypatch.setattr(reference, "LOG_STEPS", 10)
+    monkeypatch.setattr(diary, "LOG_STEPS", 10)
     monkeypatch.setattr(reference, "PROBE_STEPS", 10)
     train(run, tmp_path / "watched")
     assert ["accuracy" in line for line in folder_of(tmp_path / "watched", run).read_log()] == [True] * 5

@@ -35,8 +35,12 @@ def settled(device: torch.device) -> Iterator[None]:
 
     One thread: the order of sums does not depend on the machine, and a run beside another does not slow both down a
     hundredfold. On ARM, oneDNN's recurrence is a slow reference: on a Neoverse-N1, a step of a hybrid of width 64
-    took 78 ms without it and 142 with it.
+    took 78 ms without it and 142 with it. On CUDA, cuDNN's recurrence would round to TF32 without being asked.
     """
+    if device.type == "cuda":
+        with torch.backends.cudnn.flags(allow_tf32=False):
+            yield
+        return
     if device.type != "cpu":
         yield
         return

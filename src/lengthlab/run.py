@@ -19,7 +19,7 @@ from lengthlab.schedule import Phase, Schedule
 from lengthlab.seeds import seed_for
 from lengthlab.tasks import Task
 
-RESULTS = 1
+RESULTS = 2
 """Goes up with every change of the package that changes the result of a run, and so changes the id of every run."""
 
 

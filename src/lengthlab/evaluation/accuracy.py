@@ -5,16 +5,17 @@ Shapes: B samples, T tokens, Q questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from lengthlab.evaluation.interval import wilson
 from lengthlab.models.model import speak
 from lengthlab.seeds import seed_for
-from lengthlab.tasks import Batch, Task
+from lengthlab.tasks import Answer, Batch, Task
 
 SAMPLES = 1000
 DRAWN = 50
@@ -68,15 +69,14 @@ def accuracy(network: nn.Module, task: Task, lengths: Iterable[int], samples: in
 def _at(network: nn.Module, task: Task, length: int, samples: int, seed: int) -> list[Count]:
     device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
     right = dict.fromkeys((*task.questions, "both"), 0)
-    for batch in evaluation_set(task, length, samples, seed):
-        for part in _slices(batch):
-            part = part.to(device)
-            at_BQ = torch.stack([part.answers[question].position_B for question in task.questions], dim=1)
-            say_BQ = torch.stack([part.answers[question].token_B for question in task.questions], dim=1)
-            right_BQ = speak(network, part.tokens_BT[:, :-1], at_BQ).argmax(dim=-1) == say_BQ
-            for question, number in zip(task.questions, right_BQ.sum(dim=0).tolist(), strict=True):
-                right[question] += number
-            right["both"] += int(right_BQ.all(dim=1).sum())
+    for batch in _together(evaluation_set(task, length, samples, seed)):
+        batch = batch.to(device)
+        at_BQ = torch.stack([batch.answers[question].position_B for question in task.questions], dim=1)
+        say_BQ = torch.stack([batch.answers[question].token_B for question in task.questions], dim=1)
+        right_BQ = speak(network, batch.tokens_BT[:, :-1], at_BQ).argmax(dim=-1) == say_BQ
+        for question, number in zip(task.questions, right_BQ.sum(dim=0).tolist(), strict=True):
+            right[question] += number
+        right["both"] += int(right_BQ.all(dim=1).sum())
     return [Count(length, question, number, samples) for question, number in right.items()]
 
 
@@ -87,12 +87,37 @@ def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iter
         yield task.sample(min(DRAWN, samples - start), (length, length), generator)
 
 
-def _slices(batch: Batch) -> Iterator[Batch]:
-    rows = max(1, TOKENS // batch.tokens_BT.shape[1])
-    for start in range(0, batch.tokens_BT.shape[0], rows):
-        chosen = slice(start, start + rows)
-        answers = {
-            question: type(answer)(answer.position_B[chosen], answer.token_B[chosen])
-            for question, answer in batch.answers.items()
-        }
-        yield Batch(batch.tokens_BT[chosen], answers)
+def _together(draws: Iterable[Batch]) -> Iterator[Batch]:
+    """The same samples in batches as large as one forward pass takes."""
+    waiting: list[Batch] = []
+    for draw in draws:
+        rows = max(1, TOKENS // draw.tokens_BT.shape[1])
+        for start in range(0, len(draw.tokens_BT), rows):
+            piece = _rows(draw, slice(start, start + rows))
+            if waiting and sum(len(batch.tokens_BT) for batch in (*waiting, piece)) > rows:
+                yield _joined(waiting)
+                waiting = []
+            waiting.append(piece)
+    if waiting:
+        yield _joined(waiting)
+
+
+def _rows(batch: Batch, chosen: slice) -> Batch:
+    answers = {
+        question: Answer(answer.position_B[chosen], answer.token_B[chosen]) for question, answer in batch.answers.items()
+    }
+    return Batch(batch.tokens_BT[chosen], answers)
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    """Sequences of a length may differ in tokens: the shorter are padded."""
+    widest = max(batch.tokens_BT.shape[1] for batch in batches)
+    tokens = [F.pad(batch.tokens_BT, (0, widest - batch.tokens_BT.shape[1])) for batch in batches]
+    answers = {
+        question: Answer(
+            torch.cat([batch.answers[question].position_B for batch in batches]),
+            torch.cat([batch.answers[question].token_B for batch in batches]),
+        )
+        for question in batches[0].answers
+    }
+    return Batch(torch.cat(tokens), answers)

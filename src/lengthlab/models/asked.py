@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from lengthlab import kernels
 from lengthlab.errors import require
+from lengthlab.models.linear import Linear
 
 
 class Asked(nn.Module):
@@ -23,7 +25,7 @@ class Asked(nn.Module):
         return False
 
 
-TOKENWISE = (nn.Linear, nn.ReLU, nn.LayerNorm, nn.Identity)
+TOKENWISE = (nn.Linear, Linear, nn.ReLU, nn.LayerNorm, nn.Identity)
 
 
 def ask(module: nn.Module, x_BTD: Tensor, at_BQ: Tensor | None) -> Tensor:
@@ -101,5 +103,8 @@ class PostNorm(Asked):
 
     def forward(self, x_BTD: Tensor, at_BQ: Tensor | None = None) -> Tensor:
         beside = x_BTD if at_BQ is None else pick(x_BTD, at_BQ)
-        out: Tensor = self.norm(beside + ask(self.get_submodule(self._part), x_BTD, at_BQ))
+        added = ask(self.get_submodule(self._part), x_BTD, at_BQ)
+        if kernels.serve_tokens(beside):
+            return kernels.add_norm(beside, added, self.norm)
+        out: Tensor = self.norm(beside + added)
         return out

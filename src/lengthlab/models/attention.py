@@ -1,6 +1,7 @@
 """Causal self-attention: recall by content.
 
-Shapes: B samples, T tokens, Q of them with a query (all, or those asked for), D width, H heads, C = D / H channels of a head.
+Shapes: B samples, T tokens, Q of them with a query (all, or those asked for), D width, H heads, C = D / H channels of a head,
+E = 2D for keys and values. In a row of documents: N tokens of all, M of them with a query.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lengthlab import kernels
 from lengthlab.errors import LabError, nearest, require
-from lengthlab.models.asked import Asked, pick
-from lengthlab.models.positions import POSITIONS, Positions, Rope
+from lengthlab.models.asked import pick
+from lengthlab.models.documents import Documents, Mixer
+from lengthlab.models.linear import Linear
+from lengthlab.models.positions import POSITIONS, Positions, Rope, Turns
 from lengthlab.models.scores import SCORES, PlainScores, Scores
 
 
@@ -51,28 +55,56 @@ def _named(choice: object, known: Mapping[str, Callable[[], object]], where: str
     return known[choice]()
 
 
-class _Attention(Asked):
+class _Attention(Mixer):
     def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module) -> None:
         super().__init__()
         self.heads = heads
-        self.q = nn.Linear(width, width)
-        self.kv = nn.Linear(width, 2 * width)
+        self.q = Linear(width, width)
+        self.kv = Linear(width, 2 * width)
         self.positions = positions
         self.scores = scores
-        self.out = nn.Linear(width, width)
+        self.out = Linear(width, width)
 
     def forward(self, x_BTD: Tensor, at_BQ: Tensor | None = None) -> Tensor:
-        q_BHQC = self._heads(self.q(x_BTD if at_BQ is None else pick(x_BTD, at_BQ)))
-        k_BHTC, v_BHTC = map(self._heads, self.kv(x_BTD).chunk(2, dim=-1))
+        q_BQD = self.q(x_BTD if at_BQ is None else pick(x_BTD, at_BQ))
+        kv_BTE = self.kv(x_BTD)
+        if self.documents is None:
+            mixed_BQD = self._mix(q_BQD, kv_BTE, at_BQ)
+        else:
+            mixed_BQD = self._mix_documents(q_BQD, kv_BTE, at_BQ, self.documents)
+        out: Tensor = self.out(mixed_BQD)
+        return out
+
+    def _mix(self, q_BQD: Tensor, kv_BTE: Tensor, at_BQ: Tensor | None) -> Tensor:
+        q_BHQC = self._heads(q_BQD)
+        k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, at_BQ)
         q_BHQC = self.scores(q_BHQC, at_BQ)
         if at_BQ is None:
             mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
         else:
-            seen_BHQT = (torch.arange(x_BTD.shape[1], device=x_BTD.device) <= at_BQ[:, :, None])[:, None]
+            seen_BHQT = (torch.arange(k_BHTC.shape[2], device=q_BQD.device) <= at_BQ[:, :, None])[:, None]
             mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, attn_mask=seen_BHQT)
-        out: Tensor = self.out(mixed_BHQC.transpose(1, 2).flatten(2))
-        return out
+        return mixed_BHQC.transpose(1, 2).flatten(2)
+
+    def _mix_documents(self, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents) -> Tensor:
+        """The same for every document of a row."""
+        if isinstance(self.positions, Turns) and kernels.serve_attention(q_1MD, self.heads, documents.longest):
+            return self._mix_by_kernel(q_1MD, kv_1NE, at_1M, documents, self.positions)
+        if at_1M is None:
+            return documents.row(self._mix(documents.pad(q_1MD), documents.pad(kv_1NE), None))
+        q_BQD = q_1MD.view(documents.number, -1, q_1MD.shape[2])
+        return self._mix(q_BQD, documents.pad(kv_1NE), documents.inside(at_1M)).flatten(0, 1)[None]
+
+    def _mix_by_kernel(
+        self, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents, positions: Turns
+    ) -> Tensor:
+        tile = 1 << (documents.longest - 1).bit_length()
+        angles = positions.angles(max(16, tile), q_1MD.device)
+        inside_1M = documents.position_1N if at_1M is None else documents.inside(at_1M).view(1, -1)
+        q_1MD = self.scores(self._heads(q_1MD), inside_1M).transpose(1, 2).flatten(2)
+        at_M = None if at_1M is None else at_1M[0]
+        return kernels.attend(q_1MD[0], kv_1NE[0], angles, at_M, *documents.place, self.heads)[None]
 
     def _heads(self, x_BTD: Tensor) -> Tensor:
         return x_BTD.reshape(*x_BTD.shape[:2], self.heads, -1).transpose(1, 2)

@@ -1,6 +1,6 @@
 """The recurrence: a state that is carried from token to token.
 
-Shapes: B samples, T tokens, D width.
+Shapes: B samples, T tokens, N tokens of all documents of a row, D width, Q positions asked for.
 """
 
 from __future__ import annotations
@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
+from lengthlab import kernels
 from lengthlab.errors import require
+from lengthlab.models.asked import pick
+from lengthlab.models.documents import Documents, Mixer
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,20 @@ class Lstm:
         return _Lstm(width, self.layers)
 
 
-class _Lstm(nn.Module):
+class _Lstm(Mixer):
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
         self.cell = nn.LSTM(width, width, layers, batch_first=True)
 
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        out_BTD: Tensor = self.cell(x_BTD)[0]
-        return out_BTD
+    def forward(self, x_BTD: Tensor, at_BQ: Tensor | None = None) -> Tensor:
+        out_BTD: Tensor = self.cell(x_BTD)[0] if self.documents is None else self._walk(x_BTD, self.documents)
+        return out_BTD if at_BQ is None else pick(out_BTD, at_BQ)
+
+    def _walk(self, x_1ND: Tensor, documents: Documents) -> Tensor:
+        """Every document from its own beginning to its own end."""
+        if self.cell.num_layers == 1 and kernels.serve_tokens(x_1ND):
+            return kernels.recur(self.cell, x_1ND[0], *documents.place)[None]
+        order_N, back_N, documents_T = documents.by_time
+        packed = PackedSequence(x_1ND[0].index_select(0, order_N), documents_T)
+        out_ND: Tensor = self.cell(packed)[0].data
+        return out_ND.index_select(0, back_N)[None]

@@ -8,6 +8,7 @@ from torch import nn
 
 from lengthlab.errors import require
 from lengthlab.models.asked import Links
+from lengthlab.models.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -20,4 +21,4 @@ class Mlp:
         require(self.factor >= 1, f"model.mlp must be at least 1, not {self.factor}")
 
     def build(self, width: int) -> nn.Module:
-        return Links(nn.Linear(width, self.factor * width), nn.ReLU(), nn.Linear(self.factor * width, width))
+        return Links(Linear(width, self.factor * width), nn.ReLU(), Linear(self.factor * width, width))

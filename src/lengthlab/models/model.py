@@ -10,9 +10,11 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
+from lengthlab import kernels
 from lengthlab.errors import require
 from lengthlab.models.asked import ask, pick
 from lengthlab.models.compose import Part, keep_name
+from lengthlab.models.linear import Linear
 
 
 class AnyModel(Protocol):
@@ -50,11 +52,13 @@ class Network(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.body = body
-        self.head = nn.Linear(width, vocabulary)
+        self.head = Linear(width, vocabulary)
 
     def forward(self, tokens_BT: Tensor, at_BQ: Tensor | None = None) -> Tensor:
         """Logits at every token, or only at the positions asked for, which spares much of the work."""
-        logits: Tensor = self.head(ask(self.body, self.embedding(tokens_BT), at_BQ))
+        weight_VD = self.embedding.weight
+        x_BTD = kernels.embed(tokens_BT, weight_VD) if kernels.serve_tokens(weight_VD) else self.embedding(tokens_BT)
+        logits: Tensor = self.head(ask(self.body, x_BTD, at_BQ))
         return logits
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -21,12 +21,20 @@ class Positions(Protocol):
     def build(self, channels: int) -> nn.Module: ...
 
 
+@runtime_checkable
+class Turns(Protocol):
+    """A module of positions that only turns pairs of channels, so that a kernel can do it instead."""
+
+    def angles(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """cos_TF and sin_TF by position and pair."""
+
+
 @dataclass(frozen=True)
 class NoPositions:
     """Attention sees a set; order is left to the recurrence beside it."""
 
     def build(self, channels: int) -> nn.Module:
-        return _Untouched()
+        return _Untouched(channels)
 
 
 @dataclass(frozen=True)
@@ -47,8 +55,16 @@ class Rope:
 
 
 class _Untouched(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return q_BHQC, k_BHTC
+
+    def angles(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """No turn at all."""
+        return torch.ones(tokens, self.channels // 2, device=device), torch.zeros(tokens, self.channels // 2, device=device)
 
 
 class _Rotation(nn.Module):
@@ -62,6 +78,10 @@ class _Rotation(nn.Module):
         if at_BQ is None:
             return rotate(q_BHQC, cos_TC, sin_TC), turned_BHTC
         return rotate(q_BHQC, cos_TC[at_BQ][:, None], sin_TC[at_BQ][:, None]), turned_BHTC
+
+    def angles(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        cos_TC, sin_TC = rotation_table(tokens, self.channels, self.base, device, torch.float32)
+        return cos_TC[:, : self.channels // 2].contiguous(), sin_TC[:, : self.channels // 2].contiguous()
 
 
 @lru_cache(maxsize=64)

@@ -33,7 +33,7 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     >>> from lengthlab.tasks import ModuloRecall
     >>> made = card(ModuloRecall(keys=32))
     >>> made.vocabulary, [made.sample[place] for place in made.scored.values()]
-    (46, ['1', '2'])
+    (46, ['5', '2'])
     """
     generator = torch.Generator().manual_seed(0)
     limit = task.longest or trivial_length

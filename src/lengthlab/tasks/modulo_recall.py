@@ -29,9 +29,9 @@ class ModuloRecall(Task):
     >>> task = ModuloRecall(modulus=2, values=10, keys=64)
     >>> batch = task.sample(1, (2, 2), torch.Generator().manual_seed(0))
     >>> " ".join(task.decode(batch.tokens_BT[0]))
-    '<bos> k11 0 k34 8 <modulo> 0 <recall> k34 8'
+    '<bos> k12 5 k35 0 <modulo> 1 <recall> k35 0'
     >>> task.solve(task.decode(batch.tokens_BT[0]))
-    {'modulo': '0', 'recall': '8'}
+    {'modulo': '1', 'recall': '0'}
     """
 
     modulus: int = 10
@@ -79,14 +79,11 @@ class ModuloRecall(Task):
             both *= rate
         return asked | {"both": both}
 
-    def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
-        shortest, longest = lengths
-        require(size >= 1, f"the size of a batch must be at least 1, not {size}")
-        require(shortest <= longest, f"lengths must be (shortest, longest), not {lengths}")
-        self.check_length(shortest)
-        self.check_length(longest)
-        device = generator.device
-        n_B = torch.randint(shortest, longest + 1, (size,), generator=generator, device=device)
+    def tokens(self, length: int) -> int:
+        return 1 + 2 * length + sum({"modulo": 2, "recall": 3}[question] for question in self.questions)
+
+    def draw(self, n_B: Tensor, generator: Generator) -> Batch:
+        device, size, longest = generator.device, len(n_B), int(n_B.max())
         key_BN = torch.rand(size, self.keys, generator=generator, device=device).argsort(dim=1)[:, :longest]
         value_BN = torch.randint(self.values, (size, longest), generator=generator, device=device)
         pick_B = (torch.rand(size, generator=generator, device=device) * n_B).long().clamp(max=longest - 1)

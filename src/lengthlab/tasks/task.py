@@ -14,6 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from lengthlab.errors import require
+from lengthlab.tasks.lengths import spread
 
 Guess = Callable[[Sequence[str]], Mapping[str, str]]
 """A trivial way to answer: the words of a sequence in, a word per question out."""
@@ -81,12 +82,24 @@ class Task(ABC):
         """Accuracy of a blind guess, for each question and for `both` (all of them right)."""
 
     @abstractmethod
-    def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
-        """`size` sequences, the length of each drawn uniformly from `lengths`, both ends included."""
+    def draw(self, n_B: Tensor, generator: Generator) -> Batch:
+        """One sequence of each of these lengths."""
 
     @abstractmethod
     def solve(self, words: Sequence[str]) -> Mapping[str, str]:
         """The right word for each question, read from the written sequence in plain Python."""
+
+    def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
+        """`size` sequences with lengths spread evenly over a range, both ends included."""
+        require(size >= 1, f"the size of a batch must be at least 1, not {size}")
+        require(lengths[0] <= lengths[1], f"lengths must be (shortest, longest), not {lengths}")
+        self.check_length(lengths[0])
+        self.check_length(lengths[1])
+        return self.draw(spread(size, lengths, generator), generator)
+
+    def tokens(self, length: int) -> int | None:
+        """How many tokens every sequence of a length has. A task that knows is trained without padding."""
+        return None
 
     @property
     def guesses(self) -> Mapping[str, Guess]:

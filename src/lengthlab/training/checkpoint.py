@@ -42,6 +42,7 @@ def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
     if run_id != trainee.run.id:
         raise LabError(f"{path} belongs to run {run_id}, not to {trainee.run.id}: move it back where it came from")
     _load(trainee, tensors, path)
+    trainee.refresh()
     trainee.step = step
     return seconds
 

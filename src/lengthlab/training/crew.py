@@ -17,6 +17,7 @@ from lengthlab.compute import device_named
 from lengthlab.errors import LabError, explain
 from lengthlab.run import Run
 from lengthlab.store import Store
+from lengthlab.training.precision import precision_named
 from lengthlab.training.result import Result, claim, measure
 
 POLL_SECONDS = 0.1
@@ -36,13 +37,14 @@ def train_all(
     store: str | os.PathLike[str] = "runs",
     device: str = "cpu",
     workers: int | None = None,
+    precision: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Train runs in worker processes, one thread each, and wait for them; finished ones are only read.
 
     `watch` is called every tenth of a second. Ctrl-C stops the workers between two steps and goes up as KeyboardInterrupt.
     """
-    device_named(device)
+    precision_named(precision, device_named(device))
     place = Store(store)
     place.prepare()
     unfinished, broken = [], {}
@@ -54,33 +56,35 @@ def train_all(
                 unfinished.append(run.id)
             except LabError as error:
                 broken[run.id] = str(error)
-    errors = broken | _work(unfinished, place, device, workers or default_workers(device), watch)
+    jobs = [unfinished] if device.startswith("cuda") else [[run_id] for run_id in unfinished]
+    command = [str(place.root), device, precision or ""]
+    errors = broken | _work([job for job in jobs if job], command, workers or default_workers(device), watch)
     return [_outcome(run, place, device, errors) for run in runs]
 
 
 def default_workers(device: str) -> int:
-    """A CPU run uses one core; runs on one GPU only get into each other's way."""
+    """A CPU run uses one core; the runs on a GPU share one process."""
     return (os.cpu_count() or 1) if device == "cpu" else 1
 
 
-def _work(ids: list[str], store: Store, device: str, workers: int, watch: Callable[[], None]) -> dict[str, str]:
+def _work(jobs: list[list[str]], command: list[str], workers: int, watch: Callable[[], None]) -> dict[str, str]:
     """Keep so many workers busy until nothing is left; the errors, by run."""
-    waiting = list(ids)
-    busy: dict[str, Worker] = {}
+    waiting = list(jobs)
+    busy: list[Worker] = []
     errors: dict[str, str] = {}
     try:
         while waiting or busy:
             while waiting and len(busy) < workers:
-                run_id = waiting.pop(0)
-                busy[run_id] = _start(store, device, run_id)
-            for run_id in [run_id for run_id, worker in busy.items() if worker.process.poll() is not None]:
-                errors |= _errors(run_id, busy.pop(run_id))
+                busy.append(_start(command, waiting.pop(0)))
+            for worker in [worker for worker in busy if worker.process.poll() is not None]:
+                busy.remove(worker)
+                errors |= _errors(worker)
             watch()
             sleep(POLL_SECONDS)
     finally:
-        for worker in busy.values():
+        for worker in busy:
             worker.process.send_signal(signal.SIGINT)
-        for worker in busy.values():
+        for worker in busy:
             worker.process.communicate()
     return errors
 
@@ -89,25 +93,26 @@ def _work(ids: list[str], store: Store, device: str, workers: int, watch: Callab
 class Worker:
     """A process and the file it speaks to: a pipe would stop one that says more than a pipe holds."""
 
+    ids: list[str]
     process: subprocess.Popen[str]
     said: IO[str]
 
 
-def _start(store: Store, device: str, run_id: str) -> Worker:
+def _start(command: list[str], ids: list[str]) -> Worker:
     """A worker in a session of its own, so that Ctrl-C reaches the parent alone, which passes it on once."""
     said = TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115  # `_errors` closes it
     process = subprocess.Popen(
-        [sys.executable, "-m", "lengthlab.training.worker", str(store.root), device, run_id],
+        [sys.executable, "-m", "lengthlab.training.worker", *command, *ids],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=said,
         text=True,
         start_new_session=True,
     )
-    return Worker(process, said)
+    return Worker(ids, process, said)
 
 
-def _errors(run_id: str, worker: Worker) -> dict[str, str]:
+def _errors(worker: Worker) -> dict[str, str]:
     process = worker.process
     process.communicate()
     with worker.said as file:
@@ -121,7 +126,8 @@ def _errors(run_id: str, worker: Worker) -> dict[str, str]:
             continue  # warnings of libraries
     if process.returncode != 0 and not errors:
         last = said.strip().splitlines()[-1:] or ["no text"]
-        errors[run_id] = f"the process that trained run {run_id} ended with {process.returncode}: {last[0]}"
+        for run_id in worker.ids:
+            errors[run_id] = f"the process that trained run {run_id} ended with {process.returncode}: {last[0]}"
     return errors
 
 

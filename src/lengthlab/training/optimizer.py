@@ -22,7 +22,9 @@ def adam(network: nn.Module, schedule: Schedule) -> torch.optim.Adam:
     for name, parameter in network.named_parameters():
         around = sorted((site for site in sites if name.startswith(f"{site}.")), key=len, reverse=True)
         groups.setdefault((*(sites[site] for site in around), "rest"), []).append(parameter)
-    return torch.optim.Adam([{"params": group, "parts": around} for around, group in groups.items()], lr=0.0, fused=True)
+    parameters = [{"params": group, "parts": around} for around, group in groups.items()]
+    on_gpu = next(network.parameters()).is_cuda
+    return torch.optim.Adam(parameters, lr=0.0, fused=True, capturable=on_gpu)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, phase: Phase) -> None:

@@ -100,7 +100,9 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples
         return Result(result.run, folder, tuple(counts))
 
 
-def write_result(run: Run, folder: Folder, counts: Sequence[Count], seconds: float, device: torch.device) -> None:
+def write_result(
+    run: Run, folder: Folder, counts: Sequence[Count], seconds: float, device: torch.device, precision: str
+) -> None:
     """The last file of a run. It repeats the names that tables need, so that a report reads this file alone."""
     folder.write_json(
         "result.json",
@@ -118,6 +120,7 @@ def write_result(run: Run, folder: Folder, counts: Sequence[Count], seconds: flo
             "counts": [count.to_json() for count in counts],
             "seconds": round(seconds, 1),
             "hardware": hardware(device),
+            "precision": precision,
             "versions": {
                 "lengthlab": lengthlab.__version__,
                 "torch": torch.__version__,

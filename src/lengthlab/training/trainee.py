@@ -1,60 +1,124 @@
 """A run in training: its network, its optimizer, the switch on its delayed parts, and the step it has come to.
 
-The plain, readable reference: one model, one step at a time, right on any device. A faster engine is held against it.
+One model, one step at a time, right on any device. The engine captures the same `blame` and `learn` and replays them.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 
 import torch
+from torch import Tensor, nn
 
 from lengthlab.delay import Delay, find
 from lengthlab.errors import RunFailed
+from lengthlab.models.documents import lay_out
 from lengthlab.run import Run
 from lengthlab.schedule import Phase
 from lengthlab.seeds import seed_for
-from lengthlab.tasks import Batch
+from lengthlab.training.feed import BLOCK, Block, Feed, Lesson, documents_of
 from lengthlab.training.loss import answer_loss
 from lengthlab.training.optimizer import adam, set_rates
+from lengthlab.training.precision import FP32, Precision
 
 
 class Trainee:
-    """Everything of a run that changes while it trains."""
+    """Everything of a run that changes while it trains.
 
-    def __init__(self, run: Run, device: torch.device) -> None:
+    `network` holds the weights in fp32. `student` is who reads and is blamed: the same network, or a copy of it in a shorter
+    type that takes over the weights after every step. `padded` keeps to padded batches where documents would do, to compare.
+    """
+
+    def __init__(self, run: Run, device: torch.device, precision: Precision = FP32, padded: bool = False) -> None:
         self.run = run
         self.device = device
+        self.precision = precision
         self.network = run.network().to(device)
         self.optimizer = adam(self.network, run.schedule)
-        self.generator = torch.Generator(device=device)
+        exact = precision.compute == torch.float32
+        self.student = self.network if exact else copy.deepcopy(self.network).to(precision.compute)
+        self.feed = Feed(run, device, None if padded else documents_of(run, self.network, device))
         self.step = 0
+        self._block: tuple[int, Block] | None = None
         self._phase: Phase | None = None
-        self._delay = Delay(())
+        self._delays: list[Delay] = []
 
     @property
     def phase(self) -> Phase:
         """The phase of the next step; the last one when all are done."""
         return self.run.schedule.phases[min(self.run.phase_at(self.step), len(self.run.schedule.phases) - 1)]
 
-    def batch(self, step: int) -> Batch:
-        """The data of a step: a function of the run's seed and the step alone, so there is no random state to keep."""
-        self.generator.manual_seed(seed_for("data", self.run.seed) + step)
-        return self.run.task.sample(self.run.batch, self.run.lengths, self.generator)
+    def lesson(self, step: int) -> Lesson:
+        """The data of a step."""
+        number, k = divmod(step, BLOCK)
+        if self._block is None or self._block[0] != number:
+            self._block = number, self.feed.block(number)
+        return self._block[1].lesson(torch.tensor([k], device=self.device))
 
     def advance(self) -> float:
         """One step; its loss."""
         self.enter_phase()
         torch.manual_seed(seed_for("noise", self.run.seed) + self.step)  # for a user's model with dropout
-        loss = answer_loss(self.network, self.batch(self.step), self.phase.asks or self.run.task.questions)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        value = loss.item()
+        value = float(self.blame(self.lesson(self.step)))
         if not math.isfinite(value):
             raise RunFailed(f"the loss is {value} at step {self.step + 1}: a smaller learning rate may help")
-        self.optimizer.step()
+        self.learn()
         self.step += 1
         return value
+
+    def blame(self, lesson: Lesson) -> Tensor:
+        """Forward and backward; the loss."""
+        for parameter in self.student.parameters():
+            parameter.grad = None
+        lay_out(self.student, self.feed.documents)
+        try:
+            loss = answer_loss(self.student, lesson, self.phase.asks or self.run.task.questions)
+        finally:
+            lay_out(self.student, None)  # whoever measures the network reads single sequences
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def learn(self) -> None:
+        """Let the optimizer move the weights as the student was blamed."""
+        if self.student is self.network:
+            self.optimizer.step()
+            return
+        self.prepare()
+        blamed = self._blamed()
+        weights: list[Tensor] = [own for own, _ in blamed]
+        copies: list[Tensor] = [of for _, of in blamed]
+        with torch.no_grad():
+            torch._foreach_copy_(
+                [own.grad for own in weights if own.grad is not None], [of.grad for of in copies if of.grad is not None]
+            )
+            self.optimizer.step()
+            torch._foreach_copy_(copies, weights)
+
+    def prepare(self) -> None:
+        """After a first blame: make room for all that learning needs, so that it can be captured."""
+        for own, of in self._blamed():
+            if own is not of and own.grad is None:
+                own.grad = torch.zeros_like(own)
+            if not self.optimizer.state[own]:
+                step = torch.zeros((), device=own.device)
+                self.optimizer.state[own] = {
+                    "step": step,
+                    "exp_avg": torch.zeros_like(own),
+                    "exp_avg_sq": torch.zeros_like(own),
+                }
+
+    def refresh(self) -> None:
+        """After weights were loaded: let the student have them too."""
+        for own, of in self._pairs():
+            of.data.copy_(own.data)
+
+    def _blamed(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        """Weights and the student's copies of them, as far as the student has gradients."""
+        return [(own, of) for own, of in self._pairs() if of.grad is not None]
+
+    def _pairs(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        return list(zip(self.network.parameters(), self.student.parameters(), strict=True))
 
     def check_weights(self) -> None:
         """Refuse to keep what the last step may have broken: its own loss could not show it."""
@@ -62,13 +126,16 @@ class Trainee:
             if not torch.isfinite(parameter).all():
                 raise RunFailed(f"{name} is not finite after step {self.step}: a smaller learning rate may help")
 
-    def enter_phase(self) -> None:
-        """Switch the parts of the phase off, if it is a new one, and the others on."""
+    def enter_phase(self) -> bool:
+        """Switch the parts of the phase off, if it is a new one, and the others on; whether it is."""
         if self.phase is self._phase:
-            return
-        self._delay.open()
-        self._delay = Delay(find(self.network, *self.phase.off))
-        self._delay.close()
-        self._delay.forget(self.optimizer)
+            return False
+        for delay in self._delays:
+            delay.open()
+        self._delays = [Delay(find(of, *self.phase.off)) for of in dict.fromkeys((self.network, self.student))]
+        for delay in self._delays:
+            delay.close()
+            delay.forget(self.optimizer)
         set_rates(self.optimizer, self.phase)
         self._phase = self.phase
+        return True

@@ -1,0 +1,206 @@
+"""Causal attention over short documents that lie one after the other, as one kernel forward and one backward.
+
+A training document is a few dozen tokens long: all its scores fit into one tile, so softmax needs no passes over blocks, the
+backward pass computes the scores again instead of keeping them, and rotary positions are turned on the way in and out.
+General kernels work in tiles of 128 by 128 there, most of them empty.
+
+Shapes: N tokens of all documents, M of them with a query, B documents, H heads, C channels of a head, F = C / 2 pairs.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+
+@triton.jit
+def _turned(low, high, cos, sin, kind: tl.constexpr):
+    """Each pair of channels turned by its angle."""
+    return (low * cos - high * sin).to(kind), (high * cos + low * sin).to(kind)
+
+
+@triton.jit
+def _document(at_ptr, start_ptr, length_ptr, Q: tl.constexpr, TQ: tl.constexpr):
+    """Where this program's queries and keys lie: Q queries a document at the positions asked for, or, if Q is 0, all."""
+    document = tl.program_id(0)
+    start = tl.load(start_ptr + document)
+    length = tl.load(length_ptr + document)
+    rank = tl.arange(0, TQ)
+    if Q == 0:
+        here = rank < length
+        token = start + rank
+        position = tl.where(here, rank, 0)
+    else:
+        here = rank < Q
+        token = document * Q + rank
+        position = tl.where(here, tl.load(at_ptr + token, mask=here, other=0) - start, 0)
+    return start, length, token, position, here
+
+
+@triton.jit
+def _pairs(ptr, token, width, first, here, F: tl.constexpr):
+    """Low and high channels of a head, in fp32."""
+    place = ptr + token[:, None] * width + first + tl.arange(0, F)[None, :]
+    low = tl.load(place, mask=here[:, None], other=0.0).to(tl.float32)
+    return low, tl.load(place + F, mask=here[:, None], other=0.0).to(tl.float32)
+
+
+@triton.jit
+def _angles(cos_ptr, sin_ptr, position, F: tl.constexpr):
+    place = position[:, None] * F + tl.arange(0, F)[None, :]
+    return tl.load(cos_ptr + place), tl.load(sin_ptr + place)
+
+
+@triton.jit
+def _weights(q_low, q_high, k_low, k_high, position, length, scale, TK: tl.constexpr, PRECISION: tl.constexpr):
+    """Softmax of the scores, with what lies ahead or outside left out."""
+    scores = tl.dot(q_low, tl.trans(k_low), input_precision=PRECISION)
+    scores = tl.dot(q_high, tl.trans(k_high), scores, input_precision=PRECISION) * scale
+    key = tl.arange(0, TK)
+    seen = (key[None, :] <= position[:, None]) & (key[None, :] < length)
+    scores = tl.where(seen, scores, -float("inf"))
+    weights = tl.exp(scores - tl.max(scores, axis=1)[:, None])
+    return weights / tl.sum(weights, axis=1)[:, None]
+
+
+@triton.jit
+def _forward(
+    q_ptr,  # M, D
+    kv_ptr,  # N, 2D
+    cos_ptr,  # TK, F
+    sin_ptr,
+    at_ptr,  # M
+    start_ptr,  # B
+    length_ptr,  # B
+    out_ptr,  # M, D
+    scale: float,
+    D: tl.constexpr,
+    F: tl.constexpr,
+    Q: tl.constexpr,
+    TQ: tl.constexpr,
+    TK: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    kind: tl.constexpr = q_ptr.dtype.element_ty
+    start, length, token, position, here = _document(at_ptr, start_ptr, length_ptr, Q, TQ)
+    key = tl.arange(0, TK)
+    there = key < length
+    first = tl.program_id(1) * 2 * F
+    q_low, q_high = _pairs(q_ptr, token, D, first, here, F)
+    k_low, k_high = _pairs(kv_ptr, start + key, 2 * D, first, there, F)
+    q_cos, q_sin = _angles(cos_ptr, sin_ptr, position, F)
+    k_cos, k_sin = _angles(cos_ptr, sin_ptr, key, F)
+    q_low, q_high = _turned(q_low, q_high, q_cos, q_sin, kind)
+    k_low, k_high = _turned(k_low, k_high, k_cos, k_sin, kind)
+    weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, PRECISION).to(kind)
+    channel = first + tl.arange(0, 2 * F)
+    v = tl.load(kv_ptr + (start + key)[:, None] * (2 * D) + D + channel[None, :], mask=there[:, None], other=0.0)
+    out = tl.dot(weights, v, input_precision=PRECISION)
+    tl.store(out_ptr + token[:, None] * D + channel[None, :], out.to(kind), mask=here[:, None])
+
+
+@triton.jit
+def _backward(
+    q_ptr,
+    kv_ptr,
+    cos_ptr,
+    sin_ptr,
+    at_ptr,
+    start_ptr,
+    length_ptr,
+    grad_ptr,  # M, D: of what forward gave
+    dq_ptr,  # M, D
+    dkv_ptr,  # N, 2D
+    scale: float,
+    D: tl.constexpr,
+    F: tl.constexpr,
+    Q: tl.constexpr,
+    TQ: tl.constexpr,
+    TK: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    kind: tl.constexpr = q_ptr.dtype.element_ty
+    start, length, token, position, here = _document(at_ptr, start_ptr, length_ptr, Q, TQ)
+    key = tl.arange(0, TK)
+    there = key < length
+    first = tl.program_id(1) * 2 * F
+    q_low, q_high = _pairs(q_ptr, token, D, first, here, F)
+    k_low, k_high = _pairs(kv_ptr, start + key, 2 * D, first, there, F)
+    q_cos, q_sin = _angles(cos_ptr, sin_ptr, position, F)
+    k_cos, k_sin = _angles(cos_ptr, sin_ptr, key, F)
+    q_low, q_high = _turned(q_low, q_high, q_cos, q_sin, kind)
+    k_low, k_high = _turned(k_low, k_high, k_cos, k_sin, kind)
+    weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, PRECISION)
+
+    channel = first + tl.arange(0, 2 * F)
+    value = (start + key)[:, None] * (2 * D) + D + channel[None, :]
+    v = tl.load(kv_ptr + value, mask=there[:, None], other=0.0)
+    grad = tl.load(grad_ptr + token[:, None] * D + channel[None, :], mask=here[:, None], other=0.0)
+    dv = tl.dot(tl.trans(weights.to(kind)), grad, input_precision=PRECISION)
+    tl.store(dkv_ptr + value, dv.to(kind), mask=there[:, None])
+    dweights = tl.dot(grad, tl.trans(v), input_precision=PRECISION)
+    dscores = weights * (dweights - tl.sum(weights * dweights, axis=1)[:, None]) * scale
+    dscores = dscores.to(kind)
+
+    dq_low = tl.dot(dscores, k_low, input_precision=PRECISION)
+    dq_high = tl.dot(dscores, k_high, input_precision=PRECISION)
+    dk_low = tl.dot(tl.trans(dscores), q_low, input_precision=PRECISION)
+    dk_high = tl.dot(tl.trans(dscores), q_high, input_precision=PRECISION)
+    dq_low, dq_high = _turned(dq_low, dq_high, q_cos, -q_sin, kind)
+    dk_low, dk_high = _turned(dk_low, dk_high, k_cos, -k_sin, kind)
+    pair = first + tl.arange(0, F)[None, :]
+    tl.store(dq_ptr + token[:, None] * D + pair, dq_low, mask=here[:, None])
+    tl.store(dq_ptr + token[:, None] * D + pair + F, dq_high, mask=here[:, None])
+    tl.store(dkv_ptr + (start + key)[:, None] * (2 * D) + pair, dk_low, mask=there[:, None])
+    tl.store(dkv_ptr + (start + key)[:, None] * (2 * D) + pair + F, dk_high, mask=there[:, None])
+
+
+class DocumentAttention(torch.autograd.Function):
+    """out_MD for queries q_MD, keys and values kv_N(2D), rotary tables cos_TF and sin_TF."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        q_MD: Tensor,
+        kv_NE: Tensor,
+        angles: tuple[Tensor, Tensor],
+        at_M: Tensor | None,
+        start_B: Tensor,
+        length_B: Tensor,
+        heads: int,
+    ) -> Tensor:
+        q_MD, kv_NE = q_MD.contiguous(), kv_NE.contiguous()
+        asked = start_B if at_M is None else at_M  # never read where all are asked
+        inputs = (q_MD, kv_NE, *angles, asked, start_B, length_B)
+        ctx.save_for_backward(*inputs)
+        ctx.shape = (heads, 0 if at_M is None else len(at_M) // len(start_B))  # type: ignore[attr-defined]
+        out_MD = torch.empty_like(q_MD)
+        _launch(_forward, ctx.shape, *inputs, out_MD)  # type: ignore[attr-defined]
+        return out_MD
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad_MD: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = ctx.saved_tensors  # type: ignore[attr-defined]
+        dq_MD, dkv_NE = torch.empty_like(inputs[0]), torch.empty_like(inputs[1])
+        _launch(_backward, ctx.shape, *inputs, grad_MD.contiguous(), dq_MD, dkv_NE)  # type: ignore[attr-defined]
+        return dq_MD, dkv_NE, None, None, None, None, None
+
+
+def _launch(kernel: triton.JITFunction, shape: tuple[int, int], *tensors: Tensor) -> None:
+    heads, queries = shape
+    q_MD, cos_TF, start_B = tensors[0], tensors[2], tensors[5]
+    tokens, pairs = cos_TF.shape
+    kernel[(len(start_B), heads)](
+        *tensors,
+        (2 * pairs) ** -0.5,
+        D=q_MD.shape[1],
+        F=pairs,
+        Q=queries,
+        TQ=max(16, triton.next_power_of_2(queries)) if queries else tokens,
+        TK=tokens,
+        PRECISION="ieee" if q_MD.dtype == torch.float32 else "tf32",
+        num_warps=4,
+    )

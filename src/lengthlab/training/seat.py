@@ -1,0 +1,108 @@
+"""A run among others: its folder, locked while it is here, and its turns."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Protocol
+
+import torch
+
+from lengthlab.errors import RunFailed
+from lengthlab.run import Run
+from lengthlab.store import Folder
+from lengthlab.training.captured import Captured
+from lengthlab.training.checkpoint import NAME, load_checkpoint
+from lengthlab.training.diary import Diary
+from lengthlab.training.feed import BLOCK
+from lengthlab.training.precision import Precision
+from lengthlab.training.result import claim
+from lengthlab.training.trainee import Trainee
+
+PROBE_STEPS = 2_000
+CHECKPOINT_SECONDS = 60.0
+"""Keeping twenty-six runs takes two seconds: less often than a run alone."""
+
+
+class Turns(Protocol):
+    """How a run goes on: a turn is started, is busy for a while, and is finished with the loss of its last step."""
+
+    @property
+    def busy(self) -> bool: ...
+
+    def start(self) -> None: ...
+
+    def finish(self) -> float: ...
+
+
+class Stepped:
+    """Turns of a run that cannot be captured (a network or a task of somebody else's): step by step, when it is finished."""
+
+    busy = False
+
+    def __init__(self, trainee: Trainee) -> None:
+        self.trainee = trainee
+
+    def start(self) -> None:
+        pass
+
+    def finish(self) -> float:
+        trainee, run = self.trainee, self.trainee.run
+        phase, loss = run.phase_at(trainee.step), trainee.advance()
+        while trainee.step % BLOCK and run.phase_at(trainee.step) == phase:
+            loss = trainee.advance()
+        return loss
+
+
+class Seat:
+    """What the engine holds of a run."""
+
+    def __init__(self, run: Run, folder: Folder, device: torch.device, precision: Precision) -> None:
+        self.run, self.folder, self.device, self.precision = run, folder, device, precision
+        self.done = False
+        self._held = ExitStack()
+
+    def enter(self) -> None:
+        """Take the lock, go back to the last checkpoint and start the first turn."""
+        self._held.enter_context(self.folder.lock())
+        claim(self.folder, self.run)
+        self.folder.remove("failure.json")
+        self.trainee = Trainee(self.run, self.device, self.precision)
+        before = load_checkpoint(self.trainee, self.folder)
+        self.diary = Diary(self.trainee, self.folder, before, PROBE_STEPS, CHECKPOINT_SECONDS)
+        self.turns: Turns = Stepped(self.trainee) if self.trainee.feed.documents is None else Captured(self.trainee)
+        self._next()
+
+    @property
+    def busy(self) -> bool:
+        return self.turns.busy
+
+    def turn(self) -> None:
+        """Write down the turn that is over and start the next; after the last, measure."""
+        phase = self.run.phase_at(self.trainee.step)
+        try:
+            self.diary.note(phase, self.turns.finish())
+            self._next()
+        except RunFailed as failure:
+            self.diary.fail(failure)
+            raise
+
+    def _next(self) -> None:
+        if self.trainee.step < self.run.steps:
+            self.turns.start()
+            return
+        self.diary.conclude()
+        self.folder.remove(NAME)
+        self.done = True
+        self.free()
+
+    def leave(self) -> None:
+        """Keep the steps of the turn under way."""
+        self.turns.finish()
+        self.diary.keep()
+        self.free()
+
+    def free(self) -> None:
+        """Give the folder and the GPU's memory back."""
+        self._held.close()
+        for name in ("turns", "diary", "trainee"):
+            vars(self).pop(name, None)

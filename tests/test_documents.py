@@ -1,0 +1,126 @@
+"""Sequences in one row without padding give what they give padded, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from lengthlab import models
+from lengthlab.models import Lstm, Model, chain, parallel, residual
+from lengthlab.models.documents import Documents, lay_out, reads_documents
+from lengthlab.models.model import Network
+from lengthlab.tasks import ModuloRecall
+from lengthlab.training.feed import documents_of
+from small_runs import CPU, end_to_end_run
+
+TASK = ModuloRecall(modulus=3, values=4, keys=10)
+HYBRIDS = {name: make for name, make in models.MODELS.items() if name not in ("lstm", "transformer")}
+LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=6).map(sorted)
+
+
+def gradients(network: nn.Module, logits: Tensor, weight: Tensor) -> list[Tensor]:
+    network.zero_grad()
+    (logits * weight).sum().backward()
+    return [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
+
+
+def padded_and_in_a_row(network: Network, seed: int) -> tuple[tuple[Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]:
+    """Logits at both questions and all gradients, each way."""
+    batch = TASK.sample(7, (1, 6), torch.Generator().manual_seed(seed))
+    tokens_BT = batch.tokens_BT[:, :-1]
+    at_BQ = torch.stack([answer.position_B for answer in batch.answers.values()], dim=1)
+    weight = torch.randn(7, 2, TASK.vocabulary, generator=torch.Generator().manual_seed(seed))
+    padded = network(tokens_BT, at_BQ)
+    first = padded.detach(), gradients(network, padded, weight)
+    documents = Documents(((batch.tokens_BT != TASK.pad).sum(dim=1) - 1).tolist())
+    lay_out(network, documents)
+    row = network(documents.row(tokens_BT), documents.outside(at_BQ)).view_as(padded)
+    return first, (row.detach(), gradients(network, row, weight))
+
+
+def assert_close(one: tuple[Tensor, list[Tensor]], other: tuple[Tensor, list[Tensor]]) -> None:
+    torch.testing.assert_close(one[0], other[0], rtol=1e-4, atol=1e-5)
+    for mine, theirs in zip(one[1], other[1], strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", sorted(models.MODELS))
+@pytest.mark.parametrize("scores", ["none", "log-n"])
+def test_a_row_of_documents_gives_what_the_padded_batch_gives(name: str, scores: str) -> None:
+    choices = {} if name == "lstm" else {"blocks": 2, "heads": 2, "scores": scores}
+    network = models.MODELS[name](width=16, **choices).build(TASK.vocabulary)
+    for seed in range(3):
+        lay_out(network, None)
+        assert_close(*padded_and_in_a_row(network, seed))
+
+
+def test_an_lstm_of_two_layers_keeps_to_documents_too() -> None:
+    network = Model("two", 16, chain(Lstm(layers=2))).build(TASK.vocabulary)
+    assert_close(*padded_and_in_a_row(network, 0))
+
+
+@given(lengths=LENGTHS)
+@settings(deadline=None)
+def test_a_row_padded_and_made_a_row_again_is_itself(lengths: list[int]) -> None:
+    documents = Documents(lengths)
+    row_1N = torch.arange(1, sum(lengths) + 1)[None]
+    padded_BT = documents.pad(row_1N)
+    assert torch.equal(documents.row(padded_BT), row_1N)
+    assert ((padded_BT != 0).sum(dim=1) == torch.tensor(lengths)).all()
+    last_BQ = torch.tensor(lengths)[:, None] - 1
+    assert torch.equal(documents.inside(documents.outside(last_BQ)), last_BQ)
+    assert row_1N[0, documents.outside(last_BQ)[0]].tolist() == torch.tensor(lengths).cumsum(0).tolist()
+
+
+@given(lengths=LENGTHS)
+@settings(deadline=None)
+def test_tokens_by_time_run_from_the_longest_document_to_the_shortest(lengths: list[int]) -> None:
+    documents = Documents(lengths)
+    order_N, back_N, documents_T = documents.by_time
+    expected = [sum(lengths[:d]) + t for t in range(max(lengths)) for d in reversed(range(len(lengths))) if lengths[d] > t]
+    assert order_N.tolist() == expected
+    assert order_N[back_N].tolist() == list(range(sum(lengths)))
+    assert documents_T.tolist() == [sum(length > t for length in lengths) for t in range(max(lengths))]
+
+
+class Neighbours(nn.Module):
+    """Somebody's own mixer, which knows nothing of documents."""
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        return x_BTD + x_BTD.roll(1, dims=1)
+
+
+def test_a_body_with_a_mixer_of_somebody_elses_is_read_padded() -> None:
+    known = parallel(Lstm(), residual(Lstm())).build(8)
+    assert reads_documents(known)
+    known.add_module("own", Neighbours())
+    assert not reads_documents(known)
+
+
+def _forgetful_tokens(task: ModuloRecall, length: int) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("change", "flat"),
+    [
+        (lambda patch: None, True),
+        (lambda patch: patch.setattr(ModuloRecall, "tokens", _forgetful_tokens), False),
+    ],
+)
+def test_a_task_that_does_not_know_its_tokens_is_read_padded(
+    change: Callable[[pytest.MonkeyPatch], None], flat: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(monkeypatch)
+    run = end_to_end_run()
+    assert (documents_of(run, run.network(), CPU) is not None) == flat
+
+
+def test_a_batch_with_fewer_samples_than_lengths_is_read_padded() -> None:
+    run = end_to_end_run(batch=2, lengths=(1, 3))
+    assert documents_of(run, run.network(), CPU) is None
