@@ -202,5 +202,5 @@ def _launch(kernel: triton.JITFunction, shape: tuple[int, int], *tensors: Tensor
         TQ=max(16, triton.next_power_of_2(queries)) if queries else tokens,
         TK=tokens,
         PRECISION="ieee" if q_MD.dtype == torch.float32 else "tf32",
-        num_warps=4,
+        num_warps=8 if pairs >= 64 else 4,
     )

@@ -7,6 +7,7 @@ turns of the others. A run that fails leaves; the others do not notice.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from time import sleep
 
@@ -29,7 +30,7 @@ Failed = Callable[[str, str], None]
 
 
 class Engine:
-    """Trains runs of a store side by side on a CUDA device."""
+    """Trains runs of a store side by side on one device."""
 
     def __init__(self, store: Store, device: torch.device, precision: Precision, failed: Failed) -> None:
         self.store, self.device, self.precision = store, device, precision
@@ -96,4 +97,4 @@ class Engine:
 
     def _free(self) -> int:
         """Bytes that the device has left; what torch holds for later counts as taken, because graphs keep theirs."""
-        return torch.cuda.mem_get_info(self.device)[0]
+        return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else sys.maxsize

@@ -69,7 +69,8 @@ class Seat:
         self.trainee = Trainee(self.run, self.device, self.precision)
         before = load_checkpoint(self.trainee, self.folder)
         self.diary = Diary(self.trainee, self.folder, before, PROBE_STEPS, CHECKPOINT_SECONDS)
-        self.turns: Turns = Stepped(self.trainee) if self.trainee.feed.documents is None else Captured(self.trainee)
+        captured = self.device.type == "cuda" and self.trainee.feed.documents is not None
+        self.turns: Turns = Captured(self.trainee) if captured else Stepped(self.trainee)
         self._next()
 
     @property
@@ -78,13 +79,16 @@ class Seat:
 
     def turn(self) -> None:
         """Write down the turn that is over and start the next; after the last, measure."""
-        phase = self.run.phase_at(self.trainee.step)
         try:
-            self.diary.note(phase, self.turns.finish())
+            self._finish()
             self._next()
         except RunFailed as failure:
             self.diary.fail(failure)
             raise
+
+    def _finish(self) -> None:
+        phase = self.run.phase_at(self.trainee.step)
+        self.diary.note(phase, self.turns.finish())
 
     def _next(self) -> None:
         if self.trainee.step < self.run.steps:
@@ -97,7 +101,7 @@ class Seat:
 
     def leave(self) -> None:
         """Keep the steps of the turn under way."""
-        self.turns.finish()
+        self._finish()
         self.diary.keep()
         self.free()
 

@@ -1,0 +1,203 @@
+"""Many runs in one process: what each learns, who fails, what is kept. On a GPU its steps are captured, elsewhere not."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from lengthlab import models
+from lengthlab.errors import LabError
+from lengthlab.models import Lstm, Model, chain
+from lengthlab.run import Run
+from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
+from lengthlab.store import Store
+from lengthlab.tasks import ModuloRecall
+from lengthlab.training import read_result, seat, train
+from lengthlab.training.captured import Captured
+from lengthlab.training.checkpoint import NAME, save_checkpoint
+from lengthlab.training.diary import Diary
+from lengthlab.training.engine import Engine
+from lengthlab.training.precision import BF16, FP32, PRECISIONS, Precision, precision_named
+from lengthlab.training.result import claim
+from lengthlab.training.trainee import Trainee
+from small_runs import folder_of, identical, learned, weights
+
+ON_GPU = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if ON_GPU else "cpu")
+needs_gpu = pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
+TASK = ModuloRecall(modulus=3, values=4, keys=12)
+WIDTH = 64 if ON_GPU else 8
+
+
+def run_of(name: str = "attention-on-lstm", seed: int = 0, schedule: Schedule | None = None, **changes: object) -> Run:
+    choices = {} if name == "lstm" else {"blocks": 2, "heads": 2}
+    model = models.MODELS[name](width=WIDTH, **choices)
+    rest = {"task": TASK, "model": model, "lengths": (1, 4), "batch": 8, "seed": seed, "evaluate": (4,)}
+    return Run(schedule=schedule or delayed(60, joint=70, lr=1e-3), **rest | changes)  # type: ignore[arg-type]
+
+
+def train_together(store: Path, *runs: Run, precision: Precision = FP32) -> dict[str, str]:
+    """The failures."""
+    failures: dict[str, str] = {}
+    Engine(Store(store), DEVICE, precision, failures.__setitem__).train(runs)
+    return failures
+
+
+def assert_learned_alike(one: Path, other: Path, run: Run) -> None:
+    """Bit for bit on a CPU; on a GPU, where sums are taken in any order, the losses nearly so."""
+    if not ON_GPU:
+        assert learned(one, run) == learned(other, run)
+        assert identical(weights(one, run), weights(other, run))
+    for mine, theirs in zip(learned(one, run), learned(other, run), strict=True):
+        assert mine[:2] == theirs[:2]
+        assert mine[2] == pytest.approx(theirs[2], abs=2e-3)
+
+
+def test_runs_trained_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
+    runs = [run_of(), run_of(seed=1), run_of("lstm", schedule=end_to_end(80, lr=1e-3)), run_of("hybrid-block", batch=4)]
+    assert train_together(tmp_path / "together", *runs) == {}
+    for run in runs:
+        train(run, tmp_path / "alone", str(DEVICE), "fp32")
+        assert_learned_alike(tmp_path / "together", tmp_path / "alone", run)
+        assert not (folder_of(tmp_path / "together", run).path / NAME).exists()
+
+
+def test_a_run_that_explodes_leaves_a_record_and_the_others_go_on(tmp_path: Path) -> None:
+    explodes, fine = run_of(schedule=Schedule("wild", (Phase(200, 1e30),))), run_of(seed=1)
+    failures = train_together(tmp_path, explodes, fine)
+    assert list(failures) == [explodes.id]
+    assert "the loss is" in failures[explodes.id]
+    assert folder_of(tmp_path, explodes).read_json("failure.json")["message"] == failures[explodes.id]
+    assert not folder_of(tmp_path, explodes).finished
+    assert read_result(folder_of(tmp_path, fine)).counts
+
+
+def test_a_run_too_large_for_what_is_left_waits_until_another_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = run_of(schedule=end_to_end(60, lr=1e-3)), run_of("hybrid-block", schedule=end_to_end(60, lr=1e-3))
+    enter, tries = seat.Seat.enter, []
+
+    def enter_if_alone(self: seat.Seat) -> None:
+        if self.run == large:
+            tries.append(folder_of(tmp_path, small).finished)
+            if not tries[-1]:
+                raise torch.OutOfMemoryError("the GPU is full")
+        enter(self)
+
+    monkeypatch.setattr(seat.Seat, "enter", enter_if_alone)
+    assert train_together(tmp_path, small, large) == {}
+    assert tries == [False, True]
+    assert folder_of(tmp_path, large).finished
+
+
+def test_a_run_too_large_for_an_empty_gpu_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(self: seat.Seat) -> None:
+        raise torch.OutOfMemoryError("the GPU is full")
+
+    monkeypatch.setattr(seat.Seat, "enter", no_room)
+    assert train_together(tmp_path, run_of()) == {run_of().id: "OutOfMemoryError: the GPU is full"}
+
+
+def test_an_interrupted_engine_keeps_every_run_and_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
+    runs = [run_of(schedule=delayed(200, joint=2_000, lr=1e-3)), run_of("lstm", schedule=end_to_end(2_000, lr=1e-3))]
+    shown = threading.Timer(4.0, signal.raise_signal, [signal.SIGINT])
+    shown.start()
+    with pytest.raises(KeyboardInterrupt):
+        train_together(tmp_path / "stopped", *runs)
+    shown.join()
+    for run in runs:
+        assert (folder_of(tmp_path / "stopped", run).path / NAME).exists()
+    assert train_together(tmp_path / "stopped", *runs) == {}
+    assert train_together(tmp_path / "through", *runs) == {}
+    if not ON_GPU:  # rounding grows over two thousand steps
+        for run in runs:
+            assert_learned_alike(tmp_path / "stopped", tmp_path / "through", run)
+
+
+def test_a_run_from_a_cpu_goes_on_on_any_device(tmp_path: Path) -> None:
+    run = run_of()
+    trainee = Trainee(run, torch.device("cpu"))
+    for _ in range(70):
+        trainee.advance()
+    Store(tmp_path).prepare()
+    claim(folder_of(tmp_path, run), run)
+    save_checkpoint(trainee, folder_of(tmp_path, run), 1.0)
+    assert train_together(tmp_path, run) == {}
+    assert folder_of(tmp_path, run).read_log()[-1]["step"] == run.steps
+
+
+def test_checkpoints_of_all_runs_come_on_a_timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seat, "CHECKPOINT_SECONDS", 0.0)
+    kept: list[tuple[str, int]] = []
+    keep = Diary.keep
+    monkeypatch.setattr(
+        seat.Diary, "keep", lambda diary: (kept.append((diary.trainee.run.id, diary.trainee.step)), keep(diary))
+    )
+    runs = [run_of(schedule=end_to_end(120, lr=1e-3)), run_of(seed=1, schedule=end_to_end(120, lr=1e-3))]
+    assert train_together(tmp_path, *runs) == {}
+    assert {(run.id, step) for run in runs for step in (50, 100, 120)} == set(kept)
+
+
+def test_a_model_of_somebody_elses_is_trained_beside_captured_ones(tmp_path: Path) -> None:
+    own = run_of(model=Model("own", WIDTH, chain(Lstm(layers=2))), schedule=end_to_end(60, lr=1e-3), batch=2)
+    assert Trainee(own, DEVICE).feed.documents is None, "a batch smaller than its range of lengths"
+    assert train_together(tmp_path, own, run_of()) == {}
+
+
+# Precision
+
+
+def test_the_precision_is_bf16_on_a_gpu_and_fp32_elsewhere_unless_named() -> None:
+    assert precision_named(None, torch.device("cuda")) is BF16
+    assert precision_named(None, torch.device("cpu")) is FP32
+    assert {precision_named(name, DEVICE) for name in PRECISIONS} == {FP32, BF16}
+    with pytest.raises(LabError, match="unknown precision 'fp8'"):
+        precision_named("fp8", DEVICE)
+
+
+def test_in_bf16_weights_and_adam_stay_fp32_and_the_student_follows() -> None:
+    trainee = Trainee(run_of(schedule=end_to_end(9, lr=1e-3)), DEVICE, BF16)
+    exact = Trainee(run_of(schedule=end_to_end(9, lr=1e-3)), DEVICE, FP32)
+    for _ in range(3):
+        assert trainee.advance() == pytest.approx(exact.advance(), abs=2e-2)
+    for own, of in zip(trainee.network.parameters(), trainee.student.parameters(), strict=True):
+        assert own.dtype == torch.float32
+        assert torch.equal(own.to(torch.bfloat16), of)
+        assert {value.dtype for value in trainee.optimizer.state[own].values()} == {torch.float32}
+
+
+# Captured steps
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", sorted(models.MODELS))
+def test_captured_steps_lose_what_the_padded_reference_loses(name: str) -> None:
+    training = end_to_end(100, lr=1e-3) if name in ("lstm", "transformer") else delayed(50, joint=50, lr=1e-3)
+    run = run_of(name, schedule=training)
+    reference = Trainee(run, DEVICE, FP32, padded=True)
+    expected = [reference.advance() for _ in range(100)]
+    captured = Captured(Trainee(run, DEVICE, FP32))
+    found: list[float] = []
+    while captured.trainee.step < 100:
+        captured.start()
+        captured.finish()
+        found += captured._heard_K.tolist()
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+@needs_gpu
+def test_a_delayed_part_does_not_move_by_a_bit_while_captured_steps_pass_it_by() -> None:
+    trainee = Trainee(run_of(schedule=delayed(50, joint=50, lr=1e-3)), DEVICE, BF16)
+    before = {name: parameter.detach().clone() for name, parameter in trainee.network.named_parameters()}
+    captured = Captured(trainee)
+    captured.start()
+    captured.finish()
+    still = {name for name, parameter in trainee.network.named_parameters() if torch.equal(parameter, before[name])}
+    assert still == {name for name in before if name.startswith("body.attention.")}
+    captured.start()
+    captured.finish()
+    still = {name for name, parameter in trainee.network.named_parameters() if torch.equal(parameter, before[name])}
+    assert not still
