@@ -19,6 +19,9 @@ def device_named(name: str) -> torch.device:
     >>> device_named("cpu")
     device(type='cpu')
     """
+    if name.startswith("cuda"):
+        # The streams of a process share 8 queues to the GPU, unless it is told otherwise before it is first touched.
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     try:
         device = torch.device(name)
         torch.rand(1, device=device, generator=torch.Generator(device=device)).item()

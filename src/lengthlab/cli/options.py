@@ -9,6 +9,11 @@ store = click.option(
 )
 device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
+precision = click.option(
+    "--precision",
+    type=click.Choice(["fp32", "bf16"]),
+    help="Of training; if not given, bf16 on a GPU and fp32 elsewhere.",
+)
 workers = click.option(
     "--workers", type=click.IntRange(min=1), help="Runs at a time; one for each core if not given, one on a GPU."
 )

@@ -36,6 +36,7 @@ def reproduce() -> None:
 @click.option("--profile", type=PROFILE, default="short", show_default=True, help="The cheapest schedule, or the paper's.")
 @options.store
 @click.option("--device", help="cpu, cuda, cuda:1, mps; if not given, cuda where there is one, else cpu.")
+@options.precision
 @click.option("--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for page, figures, rows and provenance.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it.")
@@ -45,6 +46,7 @@ def dat(
     profile: str,
     store: str,
     device: str | None,
+    precision: str | None,
     sources: tuple[str, ...],
     out: Path | None,
     page: Path | None,
@@ -64,12 +66,12 @@ def dat(
     from lengthlab.cli.publication import show, write_page, write_results
     from lengthlab.cli.sources import read_results
 
-    require(not (sources and device), "--from trains nothing, so it takes no --device")
+    require(not (sources and (device or precision)), "--from trains nothing, so it takes no --device and no --precision")
     if sources:
         results = read_results(sources, part, seeds, profile, _command())
     else:
         out = out or Path(store) / "-".join(filter(None, ("dat", profile, part)))
-        results = _train(part, seeds or 1, profile, store, device or _best_device(), out)
+        results = _train(part, seeds or 1, profile, store, device or _best_device(), precision, out)
     show(results)
     pictures = _pictures(results) if out or page else {}
     written = [*(write_results(results, out, pictures) if out else ()), *(write_page(results, page, pictures) if page else ())]
@@ -88,7 +90,7 @@ def _pictures(results: Results) -> dict[str, bytes]:
         return {}
 
 
-def _train(part: str | None, seeds: int, profile: str, store: str, device: str, out: Path) -> Results:
+def _train(part: str | None, seeds: int, profile: str, store: str, device: str, precision: str | None, out: Path) -> Results:
     from lengthlab.cli.publication import write_rows
     from lengthlab.cli.work import work
     from lengthlab.experiments.dat import PROFILES, trials
@@ -97,9 +99,9 @@ def _train(part: str | None, seeds: int, profile: str, store: str, device: str, 
 
     wanted = trials([part] if part else list(PARTS), range(seeds), PROFILES[profile])
     runs = list({trial.run.id: trial.run for trial in wanted}.values())
-    _announce(runs, store, device)
+    _announce(runs, store, device, precision)
     try:
-        return _results(work(runs, store, device, workers=None), wanted, profile)
+        return _results(work(runs, store, device, precision=precision), wanted, profile)
     except KeyboardInterrupt:
         finished, _ = read_curves([Store(store).folder(run.id) for run in runs if Store(store).folder(run.id).finished])
         if finished:
@@ -116,7 +118,7 @@ def _results(curves: Sequence[Curve], wanted: Sequence[Trial], profile: str) -> 
     return gather(found.rows, found.made, dict.fromkeys(trial.cell.part for trial in wanted))
 
 
-def _announce(runs: Sequence[Run], store: str, device: str) -> None:
+def _announce(runs: Sequence[Run], store: str, device: str, precision: str | None) -> None:
     """How much there is to do, and how long it will take."""
     from lengthlab.cli.forecast import seconds_for, steps_done
     from lengthlab.store import Store
@@ -126,7 +128,7 @@ def _announce(runs: Sequence[Run], store: str, device: str) -> None:
     click.echo(f"{len(runs)} runs, {len(runs) - len(left)} of them finished.", err=True)
     if left:
         click.echo("Timing a few steps of each kind.", err=True)
-        seconds = seconds_for(left, device, steps_done(left, store))
+        seconds = seconds_for(left, device, steps_done(left, store), precision)
         click.echo(f"The other {len(left)} take about {duration(seconds)} on {device}.", err=True)
 
 

@@ -14,9 +14,18 @@ from lengthlab.cli import options
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change every run: --set task.modulus=7")
 @options.store
 @options.device
+@options.precision
 @options.workers
 @options.as_json
-def train(plan: Path, overrides: tuple[str, ...], store: str, device: str, workers: int | None, as_json: bool) -> None:
+def train(
+    plan: Path,
+    overrides: tuple[str, ...],
+    store: str,
+    device: str,
+    precision: str | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
     """Train the runs of a TOML file; finished ones are only shown.
 
     \b
@@ -35,5 +44,5 @@ def train(plan: Path, overrides: tuple[str, ...], store: str, device: str, worke
     from lengthlab.plan import read_plan
 
     runs = read_plan(plan, overrides)
-    curves = work(runs, store, device, workers)
+    curves = work(runs, store, device, workers, precision)
     show(curves, as_json)

@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from lengthlab.training import Outcome
 
 
-def work(runs: Sequence[Run], store: str, device: str, workers: int | None, experiment: str = "") -> list[Curve]:
+def work(
+    runs: Sequence[Run],
+    store: str,
+    device: str,
+    workers: int | None = None,
+    precision: str | None = None,
+    experiment: str = "",
+) -> list[Curve]:
     """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
     from lengthlab.training import train_all
 
     with Progress(runs, store) as progress:
-        outcomes = train_all(runs, store, device, workers, watch=progress.look)
+        outcomes = train_all(runs, store, device, workers, precision, progress.look)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed and len(runs) == 1:
         raise RunFailed(_failure(failed[0]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
@@ -14,6 +15,7 @@ from lengthlab import kernels
 from lengthlab.errors import require
 from lengthlab.models.asked import pick
 from lengthlab.models.documents import Documents, Mixer
+from lengthlab.models.recurrence import Recurrence
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class _Lstm(Mixer):
         if self.cell.num_layers == 1 and kernels.serve_tokens(x_1ND):
             return kernels.recur(self.cell, x_1ND[0], *documents.place)[None]
         order_N, back_N, documents_T = documents.by_time
-        packed = PackedSequence(x_1ND[0].index_select(0, order_N), documents_T)
-        out_ND: Tensor = self.cell(packed)[0].data
+        x_ND = x_1ND[0].index_select(0, order_N)
+        if self.cell.num_layers == 1 and x_ND.device.type == "cpu":
+            weight_ih, weight_hh, bias_ih, bias_hh = self.cell.parameters()
+            told_N4D = F.linear(x_ND, weight_ih, bias_ih + bias_hh)
+            out_ND: Tensor = Recurrence.apply(told_N4D, weight_hh, documents_T.tolist())  # type: ignore[no-untyped-call]
+        else:
+            out_ND = self.cell(PackedSequence(x_ND, documents_T))[0].data
         return out_ND.index_select(0, back_N)[None]

@@ -49,8 +49,6 @@ def _in_turn(store: str, device: str, precision: str, ids: Sequence[str], failed
 
 
 def _together(store: str, device: str, precision: str, ids: Sequence[str], failed: Failures) -> None:
-    # Streams of one process share 8 queues to the GPU unless told otherwise, before the GPU is first touched.
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     from lengthlab.compute import device_named
     from lengthlab.training.engine import Engine
     from lengthlab.training.precision import precision_named

@@ -1,0 +1,85 @@
+"""How long a training step takes on this machine, measured from a few."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import torch
+
+from lengthlab.compute import device_named, settled
+from lengthlab.run import Run
+from lengthlab.training.captured import Captured
+from lengthlab.training.precision import precision_named
+from lengthlab.training.trainee import Trainee
+
+MOST_STEPS = 10
+ENOUGH_SECONDS = 0.5
+"""A kind of step is timed until one of the two is reached."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds of a step: of a run alone, and as its share of a machine that is full of runs."""
+
+    alone: float
+    among: float
+
+
+def paces(starts: Sequence[tuple[Run, int]], device: str, precision: str | None = None) -> list[Pace]:
+    """Of each run from the given step on.
+
+    >>> from lengthlab import Run, end_to_end, models, tasks
+    >>> run = Run(tasks.ModuloRecall(keys=8), models.lstm(width=8), end_to_end(5), lengths=(1, 2), batch=4)
+    >>> 0 < paces([(run, 0)], "cpu")[0].among <= 60
+    True
+    """
+    place = device_named(device)
+    trainees = []
+    for run, step in starts:
+        trainees.append(Trainee(run, place, precision_named(precision, place)))
+        trainees[-1].step = step
+    with settled(place):
+        if place.type == "cuda" and all(trainee.feed.documents is not None for trainee in trainees):
+            found = _captured_paces([Captured(trainee) for trainee in trainees])
+            torch.cuda.empty_cache()  # whoever trains next is another process
+            return found
+        alone = [_seconds_per_step(trainee) for trainee in trainees]
+    at_once = (os.cpu_count() or 1) if place.type == "cpu" else 1
+    return [Pace(seconds, seconds / at_once) for seconds in alone]
+
+
+def _captured_paces(captured: Sequence[Captured]) -> list[Pace]:
+    """A turn of each alone, then a turn of all at once, which they share in proportion."""
+    for each in captured:
+        _turn([each])  # the first has the capture in it
+    alone = [_turn([each]) for each in captured]
+    share = len(captured) * _turn(captured) / max(sum(alone), 1e-9)
+    return [Pace(seconds, seconds * share) for seconds in alone]
+
+
+def _turn(captured: Sequence[Captured]) -> float:
+    """Seconds of a step of each, as if they came one after the other."""
+    start, steps = perf_counter(), -sum(each.trainee.step for each in captured)
+    for each in captured:
+        each.start()
+    for each in captured:
+        each.finish()
+    steps += sum(each.trainee.step for each in captured)
+    return (perf_counter() - start) / steps
+
+
+def _seconds_per_step(trainee: Trainee) -> float:
+    """The first step warms up; it counts only where it alone takes long."""
+    start = perf_counter()
+    trainee.advance()
+    first = perf_counter() - start
+    if first > ENOUGH_SECONDS:
+        return first
+    start, steps = perf_counter(), 0
+    while steps < MOST_STEPS and perf_counter() - start < ENOUGH_SECONDS:
+        trainee.advance()
+        steps += 1
+    return (perf_counter() - start) / steps
