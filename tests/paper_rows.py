@@ -53,6 +53,7 @@ def making(rows: Sequence[Row], **changes: object) -> Making:
         "commit": "0123456789ab",
         "hardware": "a slide rule",
         "versions": {"torch": "2.13.0"},
+        "precision": "fp32",
         "date": "2026-01-02T03:04:05+00:00",
         "seconds": 90.0,
         "profile": "short",

@@ -20,7 +20,7 @@ from lengthlab.report.claims import judge
 from lengthlab.report.comparison import compare, summary, verdict
 from lengthlab.report.grid import grids
 from lengthlab.report.page import page
-from lengthlab.report.provenance import as_text, read_makings, unite
+from lengthlab.report.provenance import _busy, as_text, read_makings, unite
 from lengthlab.report.readings import readings_board
 from lengthlab.report.results import Results, gather
 from lengthlab.report.scoreboard import scoreboard
@@ -294,3 +294,11 @@ def test_a_file_that_is_no_provenance_is_named(tmp_path: Path, text: str) -> Non
     path.write_text(text)
     with pytest.raises(LabError, match=r"provenance\.json is not a provenance"):
         read_makings(path)
+
+
+def test_seconds_of_runs_side_by_side_count_once() -> None:
+    def made(seconds: float, date: str) -> dict[str, object]:
+        return {"seconds": seconds, "date": f"2026-01-02T03:{date}+00:00"}
+
+    # Two side by side, then nothing for a minute, then one more.
+    assert _busy([made(60, "01:00"), made(90, "01:10"), made(10, "02:20")]) == 90 + 10

@@ -48,6 +48,7 @@ def result(run: str = "0123456789ab", counts: Counts = FAR, total: int = 1000, *
         "chance": {"modulo": 0.5, "recall": 0.1, "both": 0.05},
         "counts": rows,
         "seconds": 1.5,
+        "precision": "fp32",
         "hardware": "a slide rule",
         "versions": {"lengthlab": "0.1.0", "torch": "2.13.0", "python": "3.11.7"},
         "date": "2025-01-01T00:00:00+00:00",

@@ -107,7 +107,7 @@ def test_it_leaves_page_figures_rows_and_provenance(trained: Trained) -> None:
     }
     assert {row.run for row in trained.rows} == {trial.run.id for trial in trials(["table2"], [0], TINY)}
     (entry,) = json.loads((trained.out / "provenance.json").read_text())
-    assert set(entry) == {"command", "commit", "hardware", "versions", "date", "seconds", "profile", "runs"}
+    assert set(entry) == {"command", "commit", "hardware", "versions", "precision", "date", "seconds", "profile", "runs"}
     assert entry["command"].startswith("lengthlab reproduce dat --part table2 --store ")
     assert set(entry["runs"]) == {row.run for row in trained.rows}
     assert "](table2.svg)" in (trained.out / "results.md").read_text()

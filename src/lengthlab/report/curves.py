@@ -19,7 +19,7 @@ class Curve:
     trained: tuple[int, int]
     chance: dict[str, float]
     made: dict[str, Any]
-    """Hardware, versions, seconds, date, and a hash of all settings but the seed."""
+    """Hardware, versions, precision, seconds, date, and a hash of all settings but the seed."""
 
     @property
     def first(self) -> Row:
@@ -57,7 +57,8 @@ def _curve(folder: Folder, experiment: str) -> Curve:
     result = folder.read_json("result.json")
     rows = rows_in(result, str(folder.path), experiment)
     try:
-        made = {name: result[name] for name in ("hardware", "versions", "seconds", "date", "steps", "batch", "settings")}
+        names = ("hardware", "versions", "precision", "seconds", "date", "steps", "batch", "settings")
+        made = {name: result[name] for name in names}
         shortest, longest = result["lengths"]
         if not rows:
             raise KeyError("counts")

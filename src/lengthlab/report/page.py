@@ -118,6 +118,7 @@ def _made(made: Sequence[Making]) -> Iterator[str]:
         yield (
             f'{number}. <a id="made-{number}"></a>`{making.command}`, commit `{making.commit}`, profile {making.profile}, '
             f"{len(making.runs)} run{'s' if len(making.runs) != 1 else ''}, {making.seconds:,.0f} seconds of training in all, "
+            f"steps in {making.precision}, "
             f"on {making.hardware}; {versions}; {making.date}."
         )
 

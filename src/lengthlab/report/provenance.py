@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ COMMIT = "LENGTHLAB_COMMIT"
 
 @dataclass(frozen=True)
 class Making:
-    """`seconds` are of training, summed over the runs; `date` is that of the latest of them."""
+    """`seconds` are those in which at least one of the runs was in training; `date` is that of the latest of them."""
 
     command: str
     commit: str
     hardware: str
     versions: Mapping[str, str]
+    precision: str
     date: str
     seconds: float
     profile: str
@@ -38,9 +40,10 @@ class Making:
 
 def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]:
     """How these curves were made; one entry for each kind of machine and set of library versions."""
-    groups: dict[tuple[str, str], list[Curve]] = {}
+    groups: dict[tuple[str, str, str], list[Curve]] = {}
     for curve in curves:
-        groups.setdefault((curve.made["hardware"], json.dumps(curve.made["versions"], sort_keys=True)), []).append(curve)
+        versions = json.dumps(curve.made["versions"], sort_keys=True)
+        groups.setdefault((curve.made["hardware"], versions, curve.made["precision"]), []).append(curve)
     commit = commit_of_package()
     return [
         Making(
@@ -48,13 +51,25 @@ def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]
             commit=commit,
             hardware=hardware,
             versions=json.loads(versions),
+            precision=precision,
             date=max(str(curve.made["date"]) for curve in group),
-            seconds=round(sum(float(curve.made["seconds"]) for curve in group), 1),
+            seconds=_busy([curve.made for curve in group]),
             profile=profile,
             runs=tuple(sorted({curve.first.run for curve in group})),
         )
-        for (hardware, versions), group in groups.items()
+        for (hardware, versions, precision), group in groups.items()
     ]
+
+
+def _busy(made: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds in which somebody trained: runs side by side take the time of one."""
+    ends = [datetime.fromisoformat(each["date"]).timestamp() for each in made]
+    times = sorted((end - float(each["seconds"]), end) for end, each in zip(ends, made, strict=True))
+    total, until = 0.0, float("-inf")
+    for start, end in times:
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return round(total, 1)
 
 
 def commit_of_package() -> str:
