@@ -6,7 +6,10 @@ sums modulo 10. What it leaves open, and how we read it (`--part readings` shows
 - *Keys: 128.* The keys of a sequence are distinct and n goes up to 100, so there must be 100 or more; 128 is the next power
   of two. More keys make recall harder to begin with.
 - *Values: 10,* the digits that are summed modulo 10.
-- *Heads: 8, MLP: 4 times the width with ReLU.* The first post-LayerNorm transformer has both.
+- *Heads: 2.* How far recall reaches tells how many there are. The transformer of Table 1 (one seed, 14,000 to 15,500 steps) has
+  0.69 and 0.56 right at n = 75 and 100 with 8 heads, 0.83 and 0.70 with 4, 0.92 and 0.82 with 2; the paper has 0.90 and 0.80.
+  A head of more channels has more pairs that rotary positions turn slowly, and those still match at distances never trained.
+- *MLP: 4 times the width with ReLU,* as in the first post-LayerNorm transformer.
 - *LSTMs: one layer, as wide as the model,* since the paper writes each as one function of a sequence.
 - *What "deactivate" covers: the whole attention part,* its MLPs and norms included, so that the head reads the recurrence.
   In feasibility runs with the attention function alone off, modulo was lost beyond n = 25 in the first phase already.
@@ -56,7 +59,7 @@ class Profile:
     modulus: int = 10
     width: int = WIDTH
     blocks: int = 4
-    heads: int = 8
+    heads: int = 2
     mlp: int = 4
     lengths: tuple[int, int] = TRAINED
     evaluate: tuple[int, ...] = LENGTHS
@@ -87,12 +90,16 @@ PAPER = Profile(
 SHORT = Profile(
     "short",
     {
-        # Starting values, from feasibility runs: modulo held to n = 100 after a first phase at 3e-4, and 1e-4 left both
-        # skills longer than 3e-4 in the joint phase.
-        ("end-to-end",): Recipe(end_to_end(16_000, 2_000, lr=1e-4), batch=256),
-        ("delayed",): Recipe(delayed(6_000, 14_000, 2_000, lr=1e-4, first_lr=3e-4, asks=("modulo",), covers="part"), batch=256),
-        # Alone, the recurrence learns as it does in a first phase.
-        ("table2", "lstm", "end-to-end"): Recipe(end_to_end(16_000, 2_000, lr=3e-4), batch=256),
+        # From explorations of one seed each. At 3e-4 whatever has attention recalls to n = 25 within 8,000 steps and is right
+        # about modulo there within 16,000; at 1e-3 attention did not learn.
+        ("end-to-end",): Recipe(end_to_end(16_000, 2_000, lr=3e-4), batch=256),
+        # Asked modulo alone at 3e-4, the recurrence holds it to n = 100 after 4,000 steps. Attention on top of a trained
+        # recurrence wakes up soonest where the recurrence may still move as fast.
+        ("delayed",): Recipe(delayed(4_000, 16_000, 2_000, lr=3e-4, asks=("modulo",), covers="part"), batch=256),
+        # Two LSTMs in a row do not find the state at 3e-4 within 10,000 steps, and do at 1e-3 within 6,000.
+        ("sandwich", "delayed"): Recipe(
+            delayed(6_000, 16_000, 2_000, lr=3e-4, first_lr=1e-3, asks=("modulo",), covers="part"), batch=256
+        ),
     },
 )
 """The cheapest schedule that shows every claim."""
