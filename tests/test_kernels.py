@@ -97,6 +97,7 @@ def test_kernels_leave_alone_what_they_cannot_take(monkeypatch: pytest.MonkeyPat
     assert not kernels.serve_tokens(torch.empty(3, 48)), "not a power of two"
     assert kernels.serve_attention(torch.empty(3, 64), heads=2, longest=128)
     assert not kernels.serve_attention(torch.empty(3, 64), heads=4, longest=128), "heads too narrow"
+    assert not kernels.serve_attention(torch.empty(3, 256), heads=1, longest=128), "heads too wide"
     assert not kernels.serve_attention(torch.empty(3, 64), heads=2, longest=129), "documents too long"
     monkeypatch.undo()
     assert kernels.serve_tokens(torch.empty(3, 64)) is False, "not on a GPU"

@@ -19,9 +19,8 @@ def serve_tokens(x: Tensor) -> bool:
 
 
 def serve_attention(q_MD: Tensor, heads: int, longest: int) -> bool:
-    """Whether attention has a kernel for this: on a GPU, heads of 32 channels or a power of two above, short documents."""
-    channels = q_MD.shape[-1] // heads
-    return _on_gpu(q_MD) and channels >= 32 and _is_power(channels) and longest <= LONGEST
+    """Whether attention has a kernel for this: on a GPU, heads of 32, 64 or 128 channels, short documents."""
+    return _on_gpu(q_MD) and q_MD.shape[-1] // heads in (32, 64, 128) and longest <= LONGEST
 
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:

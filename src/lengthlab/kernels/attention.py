@@ -67,7 +67,7 @@ def _weights(q_low, q_high, k_low, k_high, position, length, scale, TK: tl.const
 
 
 @triton.jit
-def _forward(
+def attention_forward(
     q_ptr,  # M, D
     kv_ptr,  # N, 2D
     cos_ptr,  # TK, F
@@ -103,7 +103,7 @@ def _forward(
 
 
 @triton.jit
-def _backward(
+def attention_backward(
     q_ptr,
     kv_ptr,
     cos_ptr,
@@ -178,14 +178,14 @@ class DocumentAttention(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
         ctx.shape = (heads, 0 if at_M is None else len(at_M) // len(start_B))  # type: ignore[attr-defined]
         out_MD = torch.empty_like(q_MD)
-        _launch(_forward, ctx.shape, *inputs, out_MD)  # type: ignore[attr-defined]
+        _launch(attention_forward, ctx.shape, *inputs, out_MD)  # type: ignore[attr-defined]
         return out_MD
 
     @staticmethod
     def backward(ctx: FunctionCtx, grad_MD: Tensor) -> tuple[Tensor | None, ...]:
         inputs = ctx.saved_tensors  # type: ignore[attr-defined]
         dq_MD, dkv_NE = torch.empty_like(inputs[0]), torch.empty_like(inputs[1])
-        _launch(_backward, ctx.shape, *inputs, grad_MD.contiguous(), dq_MD, dkv_NE)  # type: ignore[attr-defined]
+        _launch(attention_backward, ctx.shape, *inputs, grad_MD.contiguous(), dq_MD, dkv_NE)  # type: ignore[attr-defined]
         return dq_MD, dkv_NE, None, None, None, None, None
 
 

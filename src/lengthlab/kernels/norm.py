@@ -18,7 +18,18 @@ PROGRAMS = 264
 
 
 @triton.jit
-def _forward(x_ptr, f_ptr, weight_ptr, bias_ptr, sum_ptr, out_ptr, eps: float, tokens: int, D: tl.constexpr, R: tl.constexpr):
+def norm_forward(
+    x_ptr,  # N, D
+    f_ptr,  # N, D
+    weight_ptr,  # D
+    bias_ptr,  # D
+    sum_ptr,  # N, D: out, x + f
+    out_ptr,  # N, D: out
+    eps: float,
+    tokens: int,
+    D: tl.constexpr,
+    R: tl.constexpr,
+):
     token = tl.program_id(0) * R + tl.arange(0, R)
     channel = tl.arange(0, D)
     at = token.to(tl.int64)[:, None] * D + channel[None, :]
@@ -34,7 +45,7 @@ def _forward(x_ptr, f_ptr, weight_ptr, bias_ptr, sum_ptr, out_ptr, eps: float, t
 
 
 @triton.jit
-def _backward(
+def norm_backward(
     grad_ptr,  # N, D
     sum_ptr,  # N, D: x + f
     weight_ptr,  # D
@@ -81,7 +92,7 @@ class AddNorm(torch.autograd.Function):
         tokens, width = x_ND.shape
         sum_ND, out_ND = torch.empty_like(x_ND), torch.empty_like(x_ND)
         grid = (triton.cdiv(tokens, ROWS),)
-        _forward[grid](x_ND, f_ND, weight_D, bias_D, sum_ND, out_ND, eps, tokens, D=width, R=ROWS)
+        norm_forward[grid](x_ND, f_ND, weight_D, bias_D, sum_ND, out_ND, eps, tokens, D=width, R=ROWS)
         ctx.save_for_backward(sum_ND, weight_D)
         ctx.eps = eps  # type: ignore[attr-defined]
         return out_ND
@@ -94,6 +105,6 @@ class AddNorm(torch.autograd.Function):
         dsum_ND = torch.empty_like(sum_ND)
         parts_P2D = torch.empty(programs, 2, width, device=sum_ND.device)
         inputs = (grad_ND.contiguous(), sum_ND, weight_D, dsum_ND, parts_P2D)
-        _backward[(programs,)](*inputs, ctx.eps, tokens, D=width, R=ROWS)  # type: ignore[attr-defined]
+        norm_backward[(programs,)](*inputs, ctx.eps, tokens, D=width, R=ROWS)  # type: ignore[attr-defined]
         dweight_D, dbias_D = parts_P2D.sum(dim=0).to(weight_D.dtype)
         return dsum_ND, dsum_ND, dweight_D, dbias_D, None

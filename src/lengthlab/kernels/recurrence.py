@@ -22,7 +22,7 @@ and 26 models at once 4.3 ms, against 2.9 and 4.7 ms with 32, 3.9 and 6.7 ms wit
 
 
 @triton.jit
-def _forward(
+def recurrence_forward(
     gates_ptr,  # N, 4D: in, what the input says to each gate; out, the gates themselves
     weight_ptr,  # 4D, D
     start_ptr,  # B
@@ -77,7 +77,7 @@ def _forward(
 
 
 @triton.jit
-def _backward(
+def recurrence_backward(
     grad_ptr,  # N, D: of h, from outside
     gates_ptr,  # N, 4D
     cell_ptr,  # N, D
@@ -141,7 +141,7 @@ class Recurrence(torch.autograd.Function):
         weight_4DD = weight_4DD.contiguous()
         h_ND = gates_N4D.new_empty(len(gates_N4D), weight_4DD.shape[1])
         c_ND = torch.empty_like(h_ND, dtype=torch.float32)
-        _launch(_forward, gates_N4D, weight_4DD, start_B, length_B, h_ND, c_ND)
+        _launch(recurrence_forward, gates_N4D, weight_4DD, start_B, length_B, h_ND, c_ND)
         ctx.save_for_backward(gates_N4D, weight_4DD, start_B, length_B, h_ND, c_ND)
         return h_ND
 
@@ -150,14 +150,14 @@ class Recurrence(torch.autograd.Function):
         gates_N4D, weight_4DD, start_B, length_B, h_ND, c_ND = ctx.saved_tensors  # type: ignore[attr-defined]
         grad_ND, blame_N4D = grad_ND.contiguous(), torch.empty_like(gates_N4D)
         carry_BD = c_ND.new_empty(len(start_B), c_ND.shape[1])
-        _launch(_backward, grad_ND, gates_N4D, c_ND, weight_4DD, start_B, length_B, blame_N4D, carry_BD)
+        _launch(recurrence_backward, grad_ND, gates_N4D, c_ND, weight_4DD, start_B, length_B, blame_N4D, carry_BD)
         before_ND = torch.cat((torch.zeros_like(h_ND[:1]), h_ND[:-1]))
         before_ND.index_fill_(0, start_B, 0.0)
         return blame_N4D, blame_N4D.T @ before_ND, None, None
 
 
 def _launch(kernel: triton.JITFunction, *tensors: Tensor) -> None:
-    weight_4DD, start_B = (tensors[3], tensors[4]) if kernel is _backward else (tensors[1], tensors[2])
+    weight_4DD, start_B = (tensors[3], tensors[4]) if kernel is recurrence_backward else (tensors[1], tensors[2])
     rows, width = len(start_B), weight_4DD.shape[1]
     exact = weight_4DD.dtype == torch.float32
     kernel[(triton.cdiv(rows, ROWS),)](
@@ -168,5 +168,5 @@ def _launch(kernel: triton.JITFunction, *tensors: Tensor) -> None:
         R=ROWS,
         PRECISION="ieee" if exact else "tf32",
         num_warps=4,
-        num_stages=3 if kernel is _backward and not exact else 2,
+        num_stages=3 if kernel is recurrence_backward and not exact else 2,
     )
