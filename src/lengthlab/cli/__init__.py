@@ -8,6 +8,7 @@ import sys
 import click
 
 import lengthlab
+from lengthlab.cli.bench import bench
 from lengthlab.cli.catalogue import experiments, models, tasks
 from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
@@ -29,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, train, reproduce, evaluate, report, tasks, models, experiments):
+for command in (demo, train, reproduce, evaluate, report, bench, tasks, models, experiments):
     cli.add_command(command)
 
 

@@ -1,0 +1,101 @@
+"""Both ways on one GPU: the textbook loop in two settings, and the engine's captured steps, many runs side by side."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import sleep
+
+import torch
+
+from lengthlab.bench.case import Case
+from lengthlab.bench.loop import Loop
+from lengthlab.bench.measurement import TEXTBOOK, TUNED
+from lengthlab.bench.stopwatch import Trainer
+from lengthlab.compute import settled
+from lengthlab.training.captured import Captured
+from lengthlab.training.engine import REST_SECONDS
+from lengthlab.training.feed import BLOCK
+from lengthlab.training.precision import PRECISIONS
+from lengthlab.training.seat import Stepped, Turns
+from lengthlab.training.trainee import Trainee
+
+
+class SideBySide:
+    """Runs that go by turns, as `training.engine` has them."""
+
+    turn = BLOCK
+
+    def __init__(self, trainees: Sequence[Trainee]) -> None:
+        self.runs = [_turns(trainee) for trainee in trainees]
+
+    def go(self, steps: int) -> None:
+        left = dict.fromkeys(self.runs, steps // BLOCK)
+        for run in left:
+            run.start()
+        while left:
+            due = [run for run in left if not run.busy]
+            for run in due:
+                run.finish()
+                left[run] -= 1
+                if left[run]:
+                    run.start()
+                else:
+                    del left[run]
+            if not due:
+                sleep(REST_SECONDS)
+
+
+def _turns(trainee: Trainee) -> Turns:
+    """As `training.seat` decides it."""
+    capturable = trainee.device.type == "cuda" and trainee.feed.documents is not None
+    return Captured(trainee) if capturable else Stepped(trainee)
+
+
+class Gpu:
+    """Where everything runs in this process."""
+
+    textbooks: tuple[str, ...] = (TEXTBOOK, TUNED)
+    engine = "engine, bf16"
+    exact: tuple[str, ...] = ("engine, fp32",)
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._free = 0
+
+    @contextmanager
+    def train(self, way: str, cases: Sequence[Case]) -> Iterator[Trainer]:
+        """These cases side by side; the textbook loop has one at a time."""
+        gc.collect()  # a captured graph holds its memory until it is collected
+        torch.cuda.empty_cache()
+        self._free = self._free_now()
+        if way in self.textbooks:
+            (case,) = cases
+            with _matmul_precision("high" if way == TUNED else torch.get_float32_matmul_precision()):
+                yield Loop(case, self.device, tuned=way == TUNED)
+            return
+        precision = PRECISIONS[way.removeprefix("engine, ")]
+        with settled(self.device):
+            yield SideBySide([Trainee(case.run, self.device, precision) for case in cases])
+
+    def memory(self) -> int:
+        """Bytes that the GPU has fewer since `train` began. Torch gives nothing back meanwhile, so that is the peak."""
+        return self._free - self._free_now()
+
+    def _free_now(self) -> int:
+        torch.cuda.synchronize(self.device)
+        return torch.cuda.mem_get_info(self.device)[0]
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+@contextmanager
+def _matmul_precision(name: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(name)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

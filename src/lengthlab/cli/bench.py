@@ -1,0 +1,99 @@
+"""`lengthlab bench`"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from lengthlab.bench.measurement import PARTS, Findings
+from lengthlab.errors import LabError, nearest, require
+
+SIZE = click.Choice(["paper", "demo"])
+
+
+class Parts(click.ParamType):  # type: ignore[type-arg]  # older click cannot be subscripted
+    """`one,suite`"""
+
+    name = "parts"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        asked = str(value).split(",")
+        for part in asked:
+            if part not in PARTS:
+                self.fail(f"unknown part '{part}'; {nearest(part, PARTS)}", param, ctx)
+        return tuple(part for part in PARTS if part in asked)
+
+
+@click.command()
+@click.option("--device", help="cpu, cuda, cuda:1; if not given, cuda where there is one, else cpu.")
+@click.option("--size", type=SIZE, help="Of the models: the paper's, or the demo's; if not given, the demo's on a CPU.")
+@click.option("--part", "parts", type=Parts(), help=f"Some of {','.join(PARTS)}; all if not given. The floor takes one along.")
+@click.option("--json", "as_json", is_flag=True, help="Print the data as JSON instead of tables.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write bench.json and bench.md there.")
+def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, as_json: bool, out: Path | None) -> None:
+    """Our speed against the textbook PyTorch loop: same math, same samples a step, same machine, in one go.
+
+    \b
+    one      each of the paper's seven architectures alone
+    suite    its 26 cells
+    runs     by number of runs, 1 to 26
+    lengths  by longest training sequence, 25 to 200 pairs
+    floor    how far from the time that the arithmetic alone would take
+    """
+    # Streams of one process share 8 queues to the GPU unless told otherwise, before the GPU is first touched.
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    from lengthlab.cli.timing import SECONDS, find
+    from lengthlab.compute import device_named
+
+    place = device_named(device or _best_device())
+    require(place.type in SECONDS, f"the bench times cpu or cuda, not '{place.type}'")
+    if out:
+        _prepare(out)
+    findings = find(place, size or ("paper" if place.type == "cuda" else "demo"), parts or tuple(PARTS))
+    _show(findings, as_json)
+    if out:
+        for path in _write(findings, out):
+            click.echo(f"wrote {path}", err=as_json)
+
+
+def _best_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _show(findings: Findings, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(findings.to_json(), indent=1))
+        return
+    from rich.console import Console
+
+    from lengthlab.bench.table import origin_lines, remarks, terminal_tables
+
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=160)
+    for table in terminal_tables(findings):
+        console.print(table)
+        console.print()
+    for line in (*remarks(findings), *origin_lines(findings)):
+        console.print(line, style="dim", markup=False, soft_wrap=True)
+
+
+def _prepare(folder: Path) -> None:
+    """Refuse a folder that cannot be written to before anything is timed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"--out '{folder}' cannot be made: {error.strerror or error}") from None
+    require(os.access(folder, os.W_OK), f"--out '{folder}' is not writable")
+
+
+def _write(findings: Findings, folder: Path) -> list[Path]:
+    from lengthlab.bench.table import markdown
+    from lengthlab.cli.report import write_files
+
+    data = json.dumps(findings.to_json(), indent=1) + "\n"
+    return write_files(folder, {"bench.json": data.encode(), "bench.md": markdown(findings).encode()})
