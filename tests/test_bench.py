@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from lengthlab.bench.floor import flops, needed, padded
 from lengthlab.bench.gpu import SideBySide
 from lengthlab.bench.loop import SILENT, Loop, draw, loss_of
 from lengthlab.bench.measurement import PARTS, TEXTBOOK, TUNED, Findings, Measurement, Origin
+from lengthlab.bench.stopwatch import Patience
 from lengthlab.bench.table import markdown, sheets, terminal_tables
 from lengthlab.cli import timing
 from lengthlab.errors import LabError
@@ -158,6 +160,46 @@ def test_runs_side_by_side_take_as_many_steps_as_they_are_told() -> None:
     trainees = [Trainee(joint(run_of("lstm", seed=seed)).run, CPU) for seed in range(2)]
     SideBySide(trainees).go(100)
     assert [trainee.step for trainee in trainees] == [100, 100]
+
+
+class Busy:
+    """A machine that only counts what it is asked to train."""
+
+    textbooks = (TEXTBOOK, TUNED)
+    engine = "engine, bf16"
+    exact = ("engine, fp32",)
+    turn = 1
+
+    def __init__(self) -> None:
+        self.trained: list[tuple[str, int]] = []
+
+    @contextmanager
+    def train(self, way: str, cases: Sequence[Case]) -> Iterator[Busy]:
+        self.trained.append((way, len(cases)))
+        yield self
+
+    def go(self, steps: int) -> None:
+        pass
+
+    def memory(self) -> int:
+        return 1
+
+    def close(self) -> None:
+        pass
+
+
+def test_the_textbook_has_one_model_at_a_time_and_the_engine_all() -> None:
+    runs = [run_of("sandwich"), run_of("sandwich", schedule=end_to_end(5)), run_of("lstm")]
+    machine, said = Busy(), []
+    bench = parts.Bench(machine, runs, Patience(repeats=1, seconds=0), said.append)
+    whole, _, ours, *delayed_alone = bench.measure("suite")
+    assert (whole.models, whole.samples, ours.models, ours.samples) == (3, 21, 3, 21)
+    assert [each.models for each in delayed_alone] == [1, 1, 1]
+    # Two of the three cells are of one kind when all parts are on: the textbook times them once.
+    assert [models for way, models in machine.trained if way == TEXTBOOK] == [1, 1, 1]
+    assert [models for way, models in machine.trained if way == "engine, bf16"] == [3, 1]
+    assert len(said) == len(machine.trained)
+    assert [each.way for each in bench.measure("one")] == 2 * [TEXTBOOK, TUNED, "engine, bf16", "engine, fp32"]
 
 
 def made_up() -> Findings:

@@ -66,8 +66,10 @@ class Helper:
         return int(memory)
 
     def close(self) -> None:
-        self.pipe.close()  # to the helper, the end of its work
+        """It has nothing to keep, so it need not finish what it does."""
+        self.process.terminate()
         self.process.join()
+        self.pipe.close()
 
 
 class Crew:

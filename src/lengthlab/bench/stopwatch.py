@@ -8,6 +8,8 @@ from typing import Protocol
 
 WARM_UP = 3
 """Steps before anything is timed, and again to find out how long they take; where they come by turns, one turn."""
+LEAST_TURNS = 2
+"""Of a repeat: in one turn alone, runs side by side would all begin together and never meet each other half-way."""
 
 
 class Trainer(Protocol):
@@ -41,7 +43,7 @@ def paces(trainer: Trainer, patience: Patience) -> tuple[float, ...]:
     warm_up = WARM_UP if trainer.turn == 1 else trainer.turn
     trainer.go(warm_up)
     pace = _pace(trainer, warm_up)
-    turns = max(1, round(patience.seconds / max(pace * trainer.turn, 1e-6)))
+    turns = max(LEAST_TURNS, round(patience.seconds / max(pace * trainer.turn, 1e-6)))
     return tuple(_pace(trainer, turns * trainer.turn) for _ in range(patience.repeats))
 
 

@@ -14,9 +14,11 @@ NOTES = (
     "Numbers in the columns of the ways are model-steps a second, the median of the repeats ± half of what lies between the"
     " slowest and the quickest; samples/s are the engine's, and × is the engine's samples a second against the other's.",
     "textbook: eager PyTorch with its defaults, nn.LSTM, scaled_dot_product_attention, Adam, padded batches, one model at a"
-    " time. tuned: the same with TF32 and fused Adam.",
+    " time. engine: the steps of `train` and `reproduce`, on a GPU all runs side by side, on a CPU one process a core. Neither"
+    " writes logs or checkpoints here.",
     "Memory is the peak: on a GPU what was taken of it, on a CPU that of all processes at work.",
 )
+TUNED_NOTE = "tuned: the textbook loop with TF32 and fused Adam."
 FLOOR_NOTE = (
     "The floor is the time that the matrix products of forward and backward pass would take at the measured peak, for the"
     " tokens that some answer depends on."
@@ -108,7 +110,8 @@ def markdown(findings: Findings) -> str:
 def remarks(findings: Findings) -> list[str]:
     """How to read the tables."""
     peaks = ", ".join(f"{name} {value / 1e12:.3g} TFLOP/s" for name, value in findings.peaks.items())
-    return [*NOTES, f"{FLOOR_NOTE} Peak: {peaks}."] if peaks else list(NOTES)
+    tuned = [TUNED_NOTE] if TUNED in ways_of(findings.measurements) else []
+    return [*NOTES, *tuned, *([f"{FLOOR_NOTE} Peak: {peaks}."] if peaks else [])]
 
 
 def origin_lines(findings: Findings) -> list[str]:

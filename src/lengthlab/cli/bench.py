@@ -52,7 +52,11 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     require(place.type in SECONDS, f"the bench times cpu or cuda, not '{place.type}'")
     if out:
         _prepare(out)
-    findings = find(place, size or ("paper" if place.type == "cuda" else "demo"), parts or tuple(PARTS))
+    try:
+        findings = find(place, size or ("paper" if place.type == "cuda" else "demo"), parts or tuple(PARTS))
+    except KeyboardInterrupt:
+        click.echo("lengthlab: stopped; of a bench that was stopped nothing is kept", err=True)
+        raise click.exceptions.Exit(130) from None
     _show(findings, as_json)
     if out:
         for path in _write(findings, out):
