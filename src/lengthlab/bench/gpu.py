@@ -77,7 +77,9 @@ class Gpu:
             return
         precision = PRECISIONS[way.removeprefix("engine, ")]
         with settled(self.device):
-            yield SideBySide([Trainee(case.run, self.device, precision) for case in cases])
+            runs = SideBySide([Trainee(case.run, self.device, precision) for case in cases])
+            torch.cuda.synchronize(self.device)  # runs go on streams of their own, and were made on another
+            yield runs
 
     def memory(self) -> int:
         """Bytes that the GPU has fewer since `train` began. Torch gives nothing back meanwhile, so that is the peak."""
