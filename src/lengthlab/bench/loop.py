@@ -5,7 +5,7 @@ Shapes: B samples, N pairs of the longest sequence, T tokens, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -93,12 +93,17 @@ def draw(
         "modulo": (MODULO * one_B1, modulo_B1),
         "recall": (RECALL * one_B1, key_BN.gather(1, pick_B1), value_BN.gather(1, pick_B1)),
     }
+    targets_BT = _write_questions(tokens_BT, 1 + 2 * n_B[:, None], {q: told[q] for q in task.questions}, asks)
+    return tokens_BT[:, :-1], targets_BT[:, :-1]
+
+
+def _write_questions(tokens_BT: Tensor, place_B1: Tensor, told: Mapping[str, Sequence[Tensor]], asks: Sequence[str]) -> Tensor:
+    """Write the questions behind the pairs; the targets of those that count."""
     targets_BT = torch.full_like(tokens_BT, SILENT)
-    place_B1 = 1 + 2 * n_B[:, None]
-    for question in task.questions:
-        for column_B1 in told[question]:
+    for question, columns in told.items():
+        for column_B1 in columns:
             tokens_BT.scatter_(1, place_B1, column_B1)
             place_B1 = place_B1 + 1
         if question in asks:
-            targets_BT.scatter_(1, place_B1 - 2, told[question][-1])  # said on reading the token before the answer
-    return tokens_BT[:, :-1], targets_BT[:, :-1]
+            targets_BT.scatter_(1, place_B1 - 2, columns[-1])  # said on reading the token before the answer
+    return targets_BT
