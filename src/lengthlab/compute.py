@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,9 +79,15 @@ def hardware(device: torch.device) -> str:
 
 
 def _processor() -> str:
+    """The processor's name, from wherever this system tells it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             named = [line.split(":", 1)[1].strip() for line in lines if line.startswith(("model name", "Model"))]
-    except OSError:
+        if not named:  # ARM cores have numbers there; lscpu knows their names
+            said = subprocess.run(
+                ["lscpu"], capture_output=True, text=True, timeout=10, env=os.environ | {"LC_ALL": "C"}
+            ).stdout
+            named = [line.split(":", 1)[1].strip() for line in said.splitlines() if line.startswith("Model name")]
+    except (OSError, subprocess.SubprocessError):
         named = []
     return named[0] if named else platform.processor()

@@ -39,6 +39,8 @@ class Captured:
     def start(self) -> None:
         """Enqueue the steps to the end of the block, of the phase or of the run, whichever comes first."""
         trainee = self.trainee
+        # Weights, checkpoints and counters were made on the stream of whoever made them.
+        self.stream.wait_stream(torch.cuda.current_stream(trainee.device))
         with torch.cuda.stream(self.stream):
             number, k = divmod(trainee.step, BLOCK)
             fresh = trainee.feed.block(number)
