@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from lengthlab import models
+from lengthlab.errors import LabError
 from lengthlab.models import Lstm, Model, chain, parallel, residual
 from lengthlab.models.documents import Documents, lay_out, reads_documents
 from lengthlab.models.model import Network
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training.feed import documents_of
+from lengthlab.training.trainee import Trainee
 from small_runs import CPU, end_to_end_run
 
 TASK = ModuloRecall(modulus=3, values=4, keys=10)
@@ -119,6 +121,14 @@ def test_a_task_that_does_not_know_its_tokens_is_read_padded(
     change(monkeypatch)
     run = end_to_end_run()
     assert (documents_of(run, run.network(), CPU) is not None) == flat
+
+
+def test_a_task_whose_tokens_are_not_those_it_draws_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = end_to_end_run()
+    tokens = ModuloRecall.tokens
+    monkeypatch.setattr(ModuloRecall, "tokens", lambda task, length: tokens(task, length) - 1)
+    with pytest.raises(LabError, match=r"drew 12 tokens where its `tokens` says 11"):
+        Trainee(run, CPU).advance()
 
 
 def test_a_batch_with_fewer_samples_than_lengths_is_read_padded() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from lengthlab.run import Run
 from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
 from lengthlab.store import Store
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training import read_result, seat, train
+from lengthlab.training import diary, read_result, seat, train
 from lengthlab.training.captured import Captured
 from lengthlab.training.checkpoint import NAME, save_checkpoint
 from lengthlab.training.diary import Diary
@@ -135,6 +137,50 @@ def test_a_run_from_a_cpu_goes_on_on_any_device(tmp_path: Path) -> None:
     save_checkpoint(trainee, folder_of(tmp_path, run), 1.0)
     assert train_together(tmp_path, run) == {}
     assert folder_of(tmp_path, run).read_log()[-1]["step"] == run.steps
+
+
+def test_a_run_that_was_killed_while_it_was_measured_is_measured_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained, other = run_of(), run_of(seed=1)
+
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(diary, "accuracy", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_together(tmp_path, trained)
+    gc.collect()  # a process that is killed leaves no lock
+    assert train_together(tmp_path, trained, other) == {}
+    assert all(folder_of(tmp_path, run).finished for run in (trained, other))
+
+
+def test_a_run_that_another_process_has_is_left_to_it_and_not_trained_again(tmp_path: Path) -> None:
+    theirs, ours = run_of(schedule=end_to_end(60, lr=1e-3)), run_of(seed=1)
+    train(theirs, tmp_path, str(DEVICE), "fp32")
+    log = folder_of(tmp_path, theirs).read_log()
+    with folder_of(tmp_path, theirs).lock():
+        released = threading.Timer(3.0, lambda: None)
+        released.start()
+        engine = threading.Thread(target=train_together, args=(tmp_path, theirs, ours))
+        engine.start()
+        released.join()
+        assert folder_of(tmp_path, ours).read_log(), "waits for a lock instead of training what is free"
+    engine.join()
+    assert folder_of(tmp_path, ours).finished
+    assert folder_of(tmp_path, theirs).read_log() == log
+
+
+def test_a_run_resumed_in_another_precision_says_so(tmp_path: Path) -> None:
+    run = run_of()
+    trainee = Trainee(run, DEVICE, BF16)
+    trainee.advance()
+    Store(tmp_path).prepare()
+    claim(folder_of(tmp_path, run), run)
+    save_checkpoint(trainee, folder_of(tmp_path, run), 1.0)
+    assert train_together(tmp_path, run) == {}
+    assert folder_of(tmp_path, run).read_json("result.json")["precision"] == "bf16, then fp32"
 
 
 def test_checkpoints_of_all_runs_come_on_a_timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

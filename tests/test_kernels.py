@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab import kernels, models
+from lengthlab.kernels import sizes
 from lengthlab.models.documents import Documents, lay_out
 from lengthlab.tasks import ModuloRecall
 
@@ -95,9 +96,33 @@ def test_a_model_gives_the_same_with_and_without_kernels(
 def test_kernels_leave_alone_what_they_cannot_take(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernels.serve_tokens(torch.empty(3, 64))
     assert not kernels.serve_tokens(torch.empty(3, 48)), "not a power of two"
-    assert kernels.serve_attention(torch.empty(3, 64), heads=2, longest=128)
-    assert not kernels.serve_attention(torch.empty(3, 64), heads=4, longest=128), "heads too narrow"
-    assert not kernels.serve_attention(torch.empty(3, 256), heads=1, longest=128), "heads too wide"
-    assert not kernels.serve_attention(torch.empty(3, 64), heads=2, longest=129), "documents too long"
+    assert kernels.serve_attention(torch.empty(3, 64), heads=2, longest=64)
+    assert not kernels.serve_attention(torch.empty(3, 64), heads=4, longest=64), "heads too narrow"
+    assert not kernels.serve_attention(torch.empty(3, 256), heads=1, longest=64), "heads too wide"
+    assert not kernels.serve_attention(torch.empty(3, 64), heads=2, longest=65), "documents too long"
+    assert not kernels.serve_embedding(torch.empty(5000, 64)), "too many words for a product with one-hot rows"
     monkeypatch.undo()
     assert kernels.serve_tokens(torch.empty(3, 64)) is False, "not on a GPU"
+
+
+# What Triton 3.6 asked for: width, type, channels at a time and the bytes of a program, forward or backward.
+ASKED = [
+    (256, torch.bfloat16, 64, 143_360),
+    (512, torch.bfloat16, 64, 282_624),
+    (512, torch.float32, 16, 164_864),
+    (1024, torch.float32, 16, 328_704),
+]
+
+
+@pytest.mark.parametrize(("width", "dtype", "channels", "asked"), ASKED)
+def test_the_recurrence_takes_as_many_channels_at_a_time_as_a_gpu_has_room_for(
+    width: int, dtype: torch.dtype, channels: int, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room, expected in ((asked, True), (asked - 1, False)):
+        sizes.channels_at_a_time.cache_clear()
+        monkeypatch.setattr(sizes, "shared_memory", lambda device, room=room: room)
+        assert (sizes.channels_at_a_time(width, dtype, DEVICE) == channels) == expected
+    monkeypatch.setattr(sizes, "shared_memory", lambda device: 1000)
+    sizes.channels_at_a_time.cache_clear()
+    assert not sizes.fits_recurrence(width, dtype, DEVICE)
+    sizes.channels_at_a_time.cache_clear()

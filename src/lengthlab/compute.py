@@ -39,10 +39,11 @@ def settled(device: torch.device) -> Iterator[None]:
 
     One thread: the order of sums does not depend on the machine, and a run beside another does not slow both down a
     hundredfold. On ARM, oneDNN's recurrence is a slow reference: on a Neoverse-N1, a step of a hybrid of width 64
-    took 78 ms without it and 142 with it. On CUDA, cuDNN's recurrence would round to TF32 without being asked.
+    took 78 ms without it and 142 with it. On CUDA, fp32 is not TF32, and
+    bf16 products are summed in fp32 throughout.
     """
     if device.type == "cuda":
-        with torch.backends.cudnn.flags(allow_tf32=False):
+        with torch.cuda.device(device), _full_sums():
             yield
         return
     if device.type != "cpu":
@@ -55,6 +56,18 @@ def settled(device: torch.device) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def _full_sums() -> Iterator[None]:
+    """cuDNN's recurrence would round to TF32 without being asked, and split sums of bf16 products would be kept in bf16."""
+    products, recurrence = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, recurrence.allow_tf32, products.allow_bf16_reduced_precision_reduction
+    products.allow_tf32 = recurrence.allow_tf32 = products.allow_bf16_reduced_precision_reduction = False
+    try:
+        yield
+    finally:
+        products.allow_tf32, recurrence.allow_tf32, products.allow_bf16_reduced_precision_reduction = before
 
 
 @contextmanager

@@ -28,6 +28,10 @@ from lengthlab.errors import LabError, require
 log = logging.getLogger("lengthlab")
 
 
+class Busy(LabError):
+    """Another process has the folder."""
+
+
 @dataclass(frozen=True)
 class Folder:
     """The folder of one run."""
@@ -63,13 +67,18 @@ class Folder:
         (self.path / name).unlink(missing_ok=True)
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """One process at a time. The lock dies with its process, so a killed one leaves nothing behind."""
+    def lock(self, wait: bool = True) -> Iterator[None]:
+        """One process at a time. The lock dies with its process, so a killed one leaves nothing behind.
+
+        Without `wait`, a folder that another process has is `Busy`.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
+            if not wait:
+                raise Busy(f"run {self.id} is in the hands of another process") from None
             log.warning("run %s is in the hands of another process; waiting for it", self.id)
             lock.acquire()
         try:

@@ -23,7 +23,7 @@ def seconds_for(runs: Sequence[Run], device: str, done: Mapping[str, int] | None
 
     left = [_left(run, (done or {}).get(run.id, 0)) for run in runs]
     ahead = [(run, number) for run, steps in zip(runs, left, strict=True) for number, some in enumerate(steps) if some]
-    examples = {_kind(run, number): (run, _start(run, number)) for run, number in ahead}
+    examples = {_kind(run, number): (run, number) for run, number in ahead}
     pace = dict(zip(examples, paces(list(examples.values()), device, precision), strict=True))
     alone, among = [], 0.0
     for run, steps in zip(runs, left, strict=True):
@@ -36,10 +36,6 @@ def seconds_for(runs: Sequence[Run], device: str, done: Mapping[str, int] | None
 
 def _kind(run: Run, phase: int) -> tuple[object, ...]:
     return (run.model, run.batch, run.lengths, run.schedule.phases[phase].off)
-
-
-def _start(run: Run, phase: int) -> int:
-    return sum(earlier.steps_at(run.batch) for earlier in run.schedule.phases[:phase])
 
 
 def _left(run: Run, done: int) -> list[int]:

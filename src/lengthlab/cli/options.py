@@ -15,7 +15,9 @@ precision = click.option(
     help="Of training; if not given, bf16 on a GPU and fp32 elsewhere.",
 )
 workers = click.option(
-    "--workers", type=click.IntRange(min=1), help="Runs at a time; one for each core if not given, one on a GPU."
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Runs at a time on CPUs; one for each core if not given.",
 )
 
 

@@ -30,7 +30,7 @@ def work(
     from lengthlab.training import train_all
 
     with Progress(runs, store) as progress:
-        outcomes = train_all(runs, store, device, workers, precision, progress.look)
+        outcomes = train_all(runs, store, device, workers, progress.look, precision)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed and len(runs) == 1:
         raise RunFailed(_failure(failed[0]))

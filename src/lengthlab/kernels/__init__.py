@@ -1,16 +1,22 @@
-"""Kernels for one GPU. Everything here has a plain equal in `models`: take the room away and all still works, slower.
+"""Kernels for one GPU. Everything here has a plain equal in `models`, which is what runs where a kernel does not serve.
 
 Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from importlib.util import find_spec
 
+import torch
 from torch import Tensor, nn
 
-LONGEST = 128
-"""Tokens of a document whose scores fit into one tile."""
+from lengthlab.kernels.sizes import fits_attention, fits_recurrence
+
+VOCABULARY = 1024
+"""The gradient of an embedding is a product with a matrix of tokens by vocabulary, so it must not be large."""
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def serve_tokens(x: Tensor) -> bool:
@@ -18,9 +24,19 @@ def serve_tokens(x: Tensor) -> bool:
     return _on_gpu(x) and _is_power(x.shape[-1])
 
 
+def serve_embedding(weight_VD: Tensor) -> bool:
+    return len(weight_VD) <= VOCABULARY and serve_tokens(weight_VD)
+
+
+def serve_recurrence(x_ND: Tensor) -> bool:
+    """Whether the recurrence has one: if its weights pass through a multiprocessor's memory in large enough pieces."""
+    return serve_tokens(x_ND) and fits_recurrence(x_ND.shape[-1], x_ND.dtype, x_ND.device)
+
+
 def serve_attention(q_MD: Tensor, heads: int, longest: int) -> bool:
-    """Whether attention has a kernel for this: on a GPU, heads of 32, 64 or 128 channels, short documents."""
-    return _on_gpu(q_MD) and q_MD.shape[-1] // heads in (32, 64, 128) and longest <= LONGEST
+    """Whether attention has one: for heads of 32, 64 or 128 channels and documents whose scores fit into one tile."""
+    channels = q_MD.shape[-1] // heads
+    return _on_gpu(q_MD) and channels in (32, 64, 128) and fits_attention(channels, longest, q_MD.dtype, q_MD.device)
 
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
@@ -44,7 +60,8 @@ def add_norm(x: Tensor, f: Tensor, norm: nn.LayerNorm) -> Tensor:
     from lengthlab.kernels.norm import AddNorm
 
     weights = (norm.weight, norm.bias, norm.eps)
-    out: Tensor = AddNorm.apply(x.flatten(0, -2), f.flatten(0, -2), *weights)
+    with _device_of(x):
+        out: Tensor = AddNorm.apply(x.flatten(0, -2), f.flatten(0, -2), *weights)
     return out.view(x.shape)
 
 
@@ -54,7 +71,8 @@ def recur(cell: nn.LSTM, x_ND: Tensor, start_B: Tensor, length_B: Tensor) -> Ten
 
     bias_4D = cell.get_parameter("bias_ih_l0") + cell.get_parameter("bias_hh_l0")
     told_N4D = linear(x_ND, cell.get_parameter("weight_ih_l0"), bias_4D)
-    h_ND: Tensor = Recurrence.apply(told_N4D, cell.get_parameter("weight_hh_l0"), start_B, length_B)
+    with _device_of(x_ND):
+        h_ND: Tensor = Recurrence.apply(told_N4D, cell.get_parameter("weight_hh_l0"), start_B, length_B)
     return h_ND
 
 
@@ -70,13 +88,24 @@ def attend(
     """out_MD of causal attention inside each document; `angles` are cosines and sines by position and pair of channels."""
     from lengthlab.kernels.attention import DocumentAttention
 
-    parts = (angles, at_M, start_B, length_B, heads)
-    out_MD: Tensor = DocumentAttention.apply(q_MD, kv_NE, *parts)
+    with _device_of(q_MD):
+        out_MD: Tensor = DocumentAttention.apply(q_MD, kv_NE, angles, at_M, start_B, length_B, heads)
     return out_MD
 
 
 def _on_gpu(x: Tensor) -> bool:
-    return x.is_cuda and find_spec("triton") is not None
+    """A GPU, Triton, and a type that is what it says: autocast would change it between a kernel and its way back."""
+    return x.is_cuda and x.dtype in TYPES and not torch.is_autocast_enabled("cuda") and _has_triton()
+
+
+def _device_of(x: Tensor) -> AbstractContextManager[object]:
+    """Triton launches on the current device, which need not be the tensor's."""
+    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
 
 
 def _is_power(number: int) -> bool:

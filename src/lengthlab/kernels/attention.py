@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 
 @triton.jit
@@ -182,6 +182,7 @@ class DocumentAttention(torch.autograd.Function):
         return out_MD
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: FunctionCtx, grad_MD: Tensor) -> tuple[Tensor | None, ...]:
         inputs = ctx.saved_tensors  # type: ignore[attr-defined]
         dq_MD, dkv_NE = torch.empty_like(inputs[0]), torch.empty_like(inputs[1])

@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 ROWS = 8
 PROGRAMS = 264
@@ -98,6 +98,7 @@ class AddNorm(torch.autograd.Function):
         return out_ND
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: FunctionCtx, grad_ND: Tensor) -> tuple[Tensor | None, ...]:
         sum_ND, weight_D = ctx.saved_tensors  # type: ignore[attr-defined]
         tokens, width = sum_ND.shape

@@ -55,6 +55,11 @@ def _named(choice: object, known: Mapping[str, Callable[[], object]], where: str
     return known[choice]()
 
 
+def is_known(part: nn.Module) -> bool:
+    """Whether it is one of the package's own positions or scores."""
+    return type(part).__module__.startswith("lengthlab.models.")
+
+
 class _Attention(Mixer):
     def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module) -> None:
         super().__init__()
@@ -64,6 +69,10 @@ class _Attention(Mixer):
         self.positions = positions
         self.scores = scores
         self.out = Linear(width, width)
+
+    @property
+    def keeps_to_documents(self) -> bool:
+        return is_known(self.positions) and is_known(self.scores)
 
     def forward(self, x_BTD: Tensor, at_BQ: Tensor | None = None) -> Tensor:
         q_BQD = self.q(x_BTD if at_BQ is None else pick(x_BTD, at_BQ))

@@ -72,6 +72,11 @@ class Mixer(Asked):
 
     documents: Documents | None = None
 
+    @property
+    def keeps_to_documents(self) -> bool:
+        """Not if something of somebody else's inside it may not."""
+        return True
+
 
 def lay_out(network: nn.Module, documents: Documents | None) -> None:
     """Tell every mixer of a network how the rows that it will read are made; None: rows are single documents, padded."""
@@ -82,6 +87,8 @@ def lay_out(network: nn.Module, documents: Documents | None) -> None:
 
 def reads_documents(body: nn.Module) -> bool:
     """Whether everything in a body is known to treat tokens one by one, or to keep to documents."""
-    if isinstance(body, Mixer) or type(body) in TOKENWISE:
+    if isinstance(body, Mixer):
+        return body.keeps_to_documents
+    if type(body) in TOKENWISE:
         return True
     return type(body) in (Links, Sum, PostNorm) and all(map(reads_documents, body.children()))

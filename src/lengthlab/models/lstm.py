@@ -48,7 +48,7 @@ class _Lstm(Mixer):
 
     def _walk(self, x_1ND: Tensor, documents: Documents) -> Tensor:
         """Every document from its own beginning to its own end."""
-        if self.cell.num_layers == 1 and kernels.serve_tokens(x_1ND):
+        if self.cell.num_layers == 1 and kernels.serve_recurrence(x_1ND):
             return kernels.recur(self.cell, x_1ND[0], *documents.place)[None]
         order_N, back_N, documents_T = documents.by_time
         x_ND = x_1ND[0].index_select(0, order_N)

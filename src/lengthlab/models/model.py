@@ -57,7 +57,7 @@ class Network(nn.Module):
     def forward(self, tokens_BT: Tensor, at_BQ: Tensor | None = None) -> Tensor:
         """Logits at every token, or only at the positions asked for, which spares much of the work."""
         weight_VD = self.embedding.weight
-        x_BTD = kernels.embed(tokens_BT, weight_VD) if kernels.serve_tokens(weight_VD) else self.embedding(tokens_BT)
+        x_BTD = kernels.embed(tokens_BT, weight_VD) if kernels.serve_embedding(weight_VD) else self.embedding(tokens_BT)
         logits: Tensor = self.head(ask(self.body, x_BTD, at_BQ))
         return logits
 

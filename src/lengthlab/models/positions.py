@@ -6,7 +6,6 @@ Shapes: B samples, H heads, T tokens, Q of them with a query (all, or those aske
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -58,33 +57,51 @@ class _Untouched(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
+        self._angles: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
 
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return q_BHQC, k_BHTC
 
     def angles(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """No turn at all."""
-        return torch.ones(tokens, self.channels // 2, device=device), torch.zeros(tokens, self.channels // 2, device=device)
+        if (tokens, device) not in self._angles:
+            ones_TF = torch.ones(tokens, self.channels // 2, device=device)
+            self._angles[tokens, device] = ones_TF, torch.zeros_like(ones_TF)
+        return self._angles[tokens, device]
 
 
 class _Rotation(nn.Module):
+    """Keeps its tables for good: a captured step reads them where they were."""
+
     def __init__(self, channels: int, base: float) -> None:
         super().__init__()
         self.channels, self.base = channels, base
+        self._tables: dict[tuple[int, torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
+        self._angles: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
 
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        cos_TC, sin_TC = rotation_table(k_BHTC.shape[2], self.channels, self.base, k_BHTC.device, k_BHTC.dtype)
+        cos_TC, sin_TC = self._table(k_BHTC.shape[2], k_BHTC.device, k_BHTC.dtype)
         turned_BHTC = rotate(k_BHTC, cos_TC, sin_TC)
         if at_BQ is None:
             return rotate(q_BHQC, cos_TC, sin_TC), turned_BHTC
         return rotate(q_BHQC, cos_TC[at_BQ][:, None], sin_TC[at_BQ][:, None]), turned_BHTC
 
     def angles(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        cos_TC, sin_TC = rotation_table(tokens, self.channels, self.base, device, torch.float32)
-        return cos_TC[:, : self.channels // 2].contiguous(), sin_TC[:, : self.channels // 2].contiguous()
+        if (tokens, device) not in self._angles:
+            halves = (x_TC[:, : self.channels // 2] for x_TC in self._table(tokens, device, torch.float32))
+            cos_TF, sin_TF = (half_TF.contiguous() for half_TF in halves)
+            self._angles[tokens, device] = cos_TF, sin_TF
+        return self._angles[tokens, device]
+
+    def _table(self, tokens: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """For so many tokens; kept for the next power of two, so that a sweep over lengths keeps few."""
+        size = 1 << (tokens - 1).bit_length()
+        if (size, device, dtype) not in self._tables:
+            self._tables[size, device, dtype] = rotation_table(size, self.channels, self.base, device, dtype)
+        cos_TC, sin_TC = self._tables[size, device, dtype]
+        return cos_TC[:tokens], sin_TC[:tokens]
 
 
-@lru_cache(maxsize=64)
 def rotation_table(tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosine and sine of every angle, repeated for both halves of the channels; angles are computed in fp64."""
     with torch.inference_mode(False):  # the table is kept, and training cannot use what inference mode made

@@ -50,6 +50,7 @@ class Captured:
                 self._block.copy_(fresh)
             self._k_1.fill_(k)
             if trainee.enter_phase() or self._graph is None:
+                self._graph = None  # its memory is for the next
                 self._graph = self._capture(self._block)
             self._end = min(BLOCK * (number + 1), self._phase_end())
             for _ in range(self._end - trainee.step):
@@ -70,8 +71,8 @@ class Captured:
 
     def _phase_end(self) -> int:
         run = self.trainee.run
-        phase = run.phase_at(self.trainee.step)
-        return sum(phase.steps_at(run.batch) for phase in run.schedule.phases[: phase + 1])
+        begun = run.schedule.phases[: run.phase_at(self.trainee.step) + 1]
+        return sum(phase.steps_at(run.batch) for phase in begun)
 
     def _step(self, block: Block) -> None:
         loss = self.trainee.blame(block.lesson(self._k_1))

@@ -23,7 +23,7 @@ def save_checkpoint(trainee: Trainee, folder: Folder, seconds: float) -> None:
     for name, parameter in trainee.network.named_parameters():
         for key, value in trainee.optimizer.state.get(parameter, {}).items():
             tensors[f"adam/{key}/{name}"] = value
-    note = {"run": trainee.run.id, "step": trainee.step, "seconds": seconds}
+    note = {"run": trainee.run.id, "step": trainee.step, "seconds": seconds, "precision": trainee.precision}
     folder.write(NAME, save(_detached(tensors), metadata={"lengthlab": json.dumps(note)}))
 
 
@@ -36,6 +36,7 @@ def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
         with safe_open(path, framework="pt") as file:
             note = json.loads((file.metadata() or {})["lengthlab"])
         run_id, step, seconds = str(note["run"]), int(note["step"]), float(note["seconds"])
+        precision = str(note["precision"])
         tensors = load_file(path, device=str(trainee.device))
     except (SafetensorError, KeyError, TypeError, ValueError, OSError):
         raise LabError(f"{path} is truncated or not a checkpoint: remove it to train this run from its start") from None
@@ -44,6 +45,8 @@ def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
     _load(trainee, tensors, path)
     trainee.refresh()
     trainee.step = step
+    if not precision.endswith(trainee.precision):
+        trainee.precision = f"{precision}, then {trainee.precision}"
     return seconds
 
 

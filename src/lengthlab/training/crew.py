@@ -37,12 +37,13 @@ def train_all(
     store: str | os.PathLike[str] = "runs",
     device: str = "cpu",
     workers: int | None = None,
-    precision: str | None = None,
     watch: Callable[[], None] = lambda: None,
+    precision: str | None = None,
 ) -> list[Outcome]:
     """Train runs in worker processes, one thread each, and wait for them; finished ones are only read.
 
-    `watch` is called every tenth of a second. Ctrl-C stops the workers between two steps and goes up as KeyboardInterrupt.
+    `watch` is called every tenth of a second. Ctrl-C stops the workers after the step (on a GPU: the 50 steps) under
+    way and goes up as KeyboardInterrupt.
     """
     precision_named(precision, device_named(device))
     place = Store(store)
@@ -124,10 +125,10 @@ def _errors(worker: Worker) -> dict[str, str]:
             errors[json.loads(line)["run"]] = json.loads(line)["error"]
         except (ValueError, KeyError, TypeError):
             continue  # warnings of libraries
-    if process.returncode != 0 and not errors:
+    if process.returncode not in (0, 1) or (process.returncode == 1 and not errors):
         last = said.strip().splitlines()[-1:] or ["no text"]
         for run_id in worker.ids:
-            errors[run_id] = f"the process that trained run {run_id} ended with {process.returncode}: {last[0]}"
+            errors.setdefault(run_id, f"the process that trained run {run_id} ended with {process.returncode}: {last[0]}")
     return errors
 
 

@@ -62,7 +62,7 @@ class Diary:
         trainee.enter_phase()  # a run that was killed while it was measured has not been in any
         counts = accuracy(trainee.network, run.task, run.measured_at)
         save_weights(trainee, self.folder)
-        write_result(run, self.folder, counts, seconds, trainee.device, trainee.precision.name)
+        write_result(run, self.folder, counts, seconds, trainee.device, trainee.precision)
 
     def _line(self, phase: int, loss: float) -> dict[str, object]:
         trainee, run = self.trainee, self.trainee.run

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from time import sleep
+from time import monotonic, sleep
 
 import torch
 
 from lengthlab.compute import settled
 from lengthlab.errors import explain
 from lengthlab.run import Run
-from lengthlab.store import Store
+from lengthlab.store import Busy, Store
 from lengthlab.training.interrupt import interruptible
 from lengthlab.training.precision import Precision
 from lengthlab.training.seat import Seat
@@ -24,6 +24,8 @@ from lengthlab.training.seat import Seat
 SPARE = 1.5
 """A run is let in while the GPU has this many times the memory that the hungriest one so far took."""
 REST_SECONDS = 0.0005
+BUSY_SECONDS = 1.0
+"""So long nobody is let in after a run was found in the hands of another process."""
 
 Failed = Callable[[str, str], None]
 """Hears the id of a run that did not make it, and why."""
@@ -37,19 +39,20 @@ class Engine:
         self.failed = failed
         self.inside: list[Seat] = []
         self.waiting: list[Run] = []
-        self.full = False
+        self._full = False
         self._most = 0
+        self._not_before = 0.0
 
     def train(self, runs: Sequence[Run]) -> None:
         """All of them; on Ctrl-C what was learned is kept and KeyboardInterrupt goes up."""
         self.waiting = list(runs)
         with settled(self.device), interruptible() as interrupt:
             while (self.waiting or self.inside) and not interrupt.asked:
-                if self.waiting and (not self.inside or self._has_room()):
+                if self.waiting and self._has_room():
                     self._let_in(self.waiting.pop(0))
                 if not self._turns():
                     sleep(REST_SECONDS)
-            for seat in self.inside:
+            for seat in list(self.inside):
                 self._heed(seat, seat.leave)
             if interrupt.asked:
                 raise KeyboardInterrupt
@@ -58,42 +61,50 @@ class Engine:
         """Every run whose turn is over gets the next; how many did."""
         due = [seat for seat in self.inside if not seat.busy]
         for seat in due:
-            if not self._heed(seat, seat.turn) or seat.done:
-                self.inside.remove(seat)
-                self.full = False
+            self._heed(seat, seat.turn)
         return len(due)
 
     def _has_room(self) -> bool:
-        return not self.full and self._free() > SPARE * self._most
+        if monotonic() < self._not_before:
+            return False
+        return not self.inside or (not self._full and self._free() > SPARE * self._most)
 
     def _let_in(self, run: Run) -> None:
-        """One more run, or, should the GPU be too small for it now, later."""
-        before = self._free()
         seat = Seat(run, self.store.folder(run.id), self.device, self.precision)
-        try:
-            seat.enter()
-            self.inside.append(seat)
-        except torch.OutOfMemoryError as error:
-            seat.free()
-            if self.inside:
-                self.waiting.insert(0, run)
-                self.full = True
-            else:
-                self.failed(run.id, explain(error))
-        except Exception as error:
-            seat.free()
-            self.failed(run.id, explain(error))
-        self._most = max(self._most, before - self._free())
+        self.inside.append(seat)
+        self._heed(seat, seat.enter)
 
-    def _heed(self, seat: Seat, act: Callable[[], None]) -> bool:
-        """Whether it went well; one run's trouble is not the others'."""
+    def _heed(self, seat: Seat, act: Callable[[], None]) -> None:
+        """Let a run do something. One that is done, fails or has to wait leaves; its trouble is not the others'."""
+        before = self._free()
         try:
             act()
+        except Busy:
+            self._leave(seat)
+            self.waiting.append(seat.run)
+            self._not_before = monotonic() + BUSY_SECONDS
+        except torch.OutOfMemoryError as error:
+            self._leave(seat)
+            if self.inside:
+                self.waiting.insert(0, seat.run)
+                self._full = True
+            else:
+                self.failed(seat.run.id, explain(error))
         except Exception as error:
-            seat.free()
+            self._leave(seat)
             self.failed(seat.run.id, explain(error))
-            return False
-        return True
+        else:
+            seat.taken += max(0, before - self._free())
+            self._most = max(self._most, seat.taken)
+            if seat.done:
+                self._leave(seat)
+
+    def _leave(self, seat: Seat) -> None:
+        seat.free()
+        self.inside.remove(seat)
+        self._full = False
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def _free(self) -> int:
         """Bytes that the device has left; what torch holds for later counts as taken, because graphs keep theirs."""

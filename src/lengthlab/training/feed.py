@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from lengthlab.errors import require
 from lengthlab.models.documents import Documents, reads_documents
 from lengthlab.models.model import Network
 from lengthlab.run import Run
@@ -86,6 +87,11 @@ class Feed:
         return Lesson(tokens, at, _said(batch, (BLOCK, -1, 1)))
 
     def _row(self, batch: Batch, documents: Documents) -> Lesson:
+        drawn, said = batch.tokens_BT.shape[1], documents.longest + 1
+        require(
+            drawn == said,
+            f"task '{self.run.task.name}' drew {drawn} tokens where its `tokens` says {said}: correct one of them",
+        )
         tokens = batch.tokens_BT[:, :-1].reshape(BLOCK, -1).index_select(1, documents.place_N)[:, None]
         at = {
             question: (answer.position_B.view(BLOCK, -1) + documents.start_B)[:, None]
@@ -105,5 +111,8 @@ def documents_of(run: Run, network: nn.Module, device: torch.device) -> Document
         return None
     if not isinstance(network, Network) or not reads_documents(network.body):
         return None
-    lengths = [run.task.tokens(n) for n in spread(run.batch, run.lengths, torch.Generator()).tolist()]
-    return Documents([tokens - 1 for tokens in lengths if tokens is not None], device)
+    said = [run.task.tokens(n) for n in spread(run.batch, run.lengths, torch.Generator()).tolist()]
+    lengths = [tokens - 1 for tokens in said if tokens is not None]
+    if len(lengths) < len(said) or lengths != sorted(lengths):
+        return None
+    return Documents(lengths, device)

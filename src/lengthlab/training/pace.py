@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import torch
 
 from lengthlab.compute import device_named, settled
 from lengthlab.run import Run
+from lengthlab.schedule import Schedule
 from lengthlab.training.captured import Captured
-from lengthlab.training.precision import precision_named
+from lengthlab.training.precision import Precision, precision_named
 from lengthlab.training.trainee import Trainee
 
+ENDLESS = 10**9
+"""Steps: no timing reaches the end of a phase."""
 MOST_STEPS = 10
 ENOUGH_SECONDS = 0.5
 """A kind of step is timed until one of the two is reached."""
@@ -28,8 +31,8 @@ class Pace:
     among: float
 
 
-def paces(starts: Sequence[tuple[Run, int]], device: str, precision: str | None = None) -> list[Pace]:
-    """Of each run from the given step on.
+def paces(phases: Sequence[tuple[Run, int]], device: str, precision: str | None = None) -> list[Pace]:
+    """Of each run in the given phase, counted from 0.
 
     >>> from lengthlab import Run, end_to_end, models, tasks
     >>> run = Run(tasks.ModuloRecall(keys=8), models.lstm(width=8), end_to_end(5), lengths=(1, 2), batch=4)
@@ -37,18 +40,32 @@ def paces(starts: Sequence[tuple[Run, int]], device: str, precision: str | None 
     True
     """
     place = device_named(device)
-    trainees = []
-    for run, step in starts:
-        trainees.append(Trainee(run, place, precision_named(precision, place)))
-        trainees[-1].step = step
+    endless = [_only(run, phase) for run, phase in phases]
+    exact = precision_named(precision, place)
     with settled(place):
-        if place.type == "cuda" and all(trainee.feed.documents is not None for trainee in trainees):
-            found = _captured_paces([Captured(trainee) for trainee in trainees])
+        if place.type == "cuda":
+            found = _gpu_paces(endless, place, exact)
             torch.cuda.empty_cache()  # whoever trains next is another process
             return found
-        alone = [_seconds_per_step(trainee) for trainee in trainees]
+        alone = [_seconds_per_step(Trainee(run, place, exact)) for run in endless]
     at_once = (os.cpu_count() or 1) if place.type == "cpu" else 1
     return [Pace(seconds, seconds / at_once) for seconds in alone]
+
+
+def _only(run: Run, phase: int) -> Run:
+    """A run that is in this phase from its first step on, and for good."""
+    return replace(run, schedule=Schedule("timed", (replace(run.schedule.phases[phase], length=ENDLESS),)))
+
+
+def _gpu_paces(runs: Sequence[Run], device: torch.device, precision: Precision) -> list[Pace]:
+    """All at once if there is room for that; else, and where they cannot be captured, one by one."""
+    trainees = [Trainee(run, device, precision) for run in runs]
+    try:
+        if all(trainee.feed.documents is not None for trainee in trainees):
+            return _captured_paces([Captured(trainee) for trainee in trainees])
+    except torch.OutOfMemoryError:
+        pass
+    return [Pace(seconds, seconds) for seconds in map(_seconds_per_step, trainees)]
 
 
 def _captured_paces(captured: Sequence[Captured]) -> list[Pace]:

@@ -3,7 +3,9 @@
 | name | weights, Adam | matrix products | sums in them | recurrent state h | cell c | norms, softmax, loss | evaluation |
 |------|---------------|-----------------|--------------|-------------------|--------|----------------------|------------|
 | fp32 | fp32          | fp32, not TF32  | fp32         | fp32              | fp32   | fp32                 | fp32       |
-| bf16 | fp32          | bf16            | fp32         | bf16              | fp32   | fp32 inside          | fp32       |
+| bf16 | fp32          | bf16            | fp32         | bf16              | fp32*  | fp32 inside          | fp32       |
+
+* in the GPU's kernel; where there is none, as h.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Protocol
 
@@ -59,11 +60,16 @@ class Seat:
     def __init__(self, run: Run, folder: Folder, device: torch.device, precision: Precision) -> None:
         self.run, self.folder, self.device, self.precision = run, folder, device, precision
         self.done = False
+        self.taken = 0
+        """Bytes of the device, as far as it was seen to take some."""
         self._held = ExitStack()
 
     def enter(self) -> None:
-        """Take the lock, go back to the last checkpoint and start the first turn."""
-        self._held.enter_context(self.folder.lock())
+        """Take the lock, go back to the last checkpoint and start the first turn. `Busy` if another process has the run."""
+        self._held.enter_context(self.folder.lock(wait=False))
+        if self.folder.finished:  # by that other process
+            self.done = True
+            return
         claim(self.folder, self.run)
         self.folder.remove("failure.json")
         self.trainee = Trainee(self.run, self.device, self.precision)
@@ -71,7 +77,7 @@ class Seat:
         self.diary = Diary(self.trainee, self.folder, before, PROBE_STEPS, CHECKPOINT_SECONDS)
         captured = self.device.type == "cuda" and self.trainee.feed.documents is not None
         self.turns: Turns = Captured(self.trainee) if captured else Stepped(self.trainee)
-        self._next()
+        self._heed(self._next)
 
     @property
     def busy(self) -> bool:
@@ -79,9 +85,13 @@ class Seat:
 
     def turn(self) -> None:
         """Write down the turn that is over and start the next; after the last, measure."""
+        self._heed(self._finish)
+        self._heed(self._next)
+
+    def _heed(self, act: Callable[[], None]) -> None:
+        """Write a failure down before it goes up."""
         try:
-            self._finish()
-            self._next()
+            act()
         except RunFailed as failure:
             self.diary.fail(failure)
             raise
@@ -97,13 +107,12 @@ class Seat:
         self.diary.conclude()
         self.folder.remove(NAME)
         self.done = True
-        self.free()
 
     def leave(self) -> None:
         """Keep the steps of the turn under way."""
         self._finish()
         self.diary.keep()
-        self.free()
+        self.done = True
 
     def free(self) -> None:
         """Give the folder and the GPU's memory back."""

@@ -33,7 +33,8 @@ class Trainee:
     def __init__(self, run: Run, device: torch.device, precision: Precision = FP32, padded: bool = False) -> None:
         self.run = run
         self.device = device
-        self.precision = precision
+        self.precision = precision.name
+        """With those before it, where a run goes on in another."""
         self.network = run.network().to(device)
         self.optimizer = adam(self.network, run.schedule)
         exact = precision.compute == torch.float32
@@ -85,6 +86,8 @@ class Trainee:
             self.optimizer.step()
             return
         self.prepare()
+        for own, of in self._pairs():
+            own.grad = None if of.grad is None else own.grad
         blamed = self._blamed()
         weights: list[Tensor] = [own for own, _ in blamed]
         copies: list[Tensor] = [of for _, of in blamed]

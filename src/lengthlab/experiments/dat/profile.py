@@ -6,7 +6,7 @@ sums modulo 10. What it leaves open, and how we read it (`--part readings` shows
 - *Keys: 128.* The keys of a sequence are distinct and n goes up to 100, so there must be 100 or more; 128 is the next power
   of two. More keys make recall harder to begin with.
 - *Values: 10,* the digits that are summed modulo 10.
-- *Heads: 2.* How far recall reaches tells how many there are. The transformer of Table 1 (one seed, 14,000 to 15,500 steps) has
+- *Heads: 2.* How far recall reaches tells how many there are. The transformer of Table 1 (one seed, 13,500 to 15,500 steps) has
   0.69 and 0.56 right at n = 75 and 100 with 8 heads, 0.83 and 0.70 with 4, 0.92 and 0.82 with 2; the paper has 0.90 and 0.80.
   A head of more channels has more pairs that rotary positions turn slowly, and those still match at distances never trained.
 - *MLP: 4 times the width with ReLU,* as in the first post-LayerNorm transformer.
