@@ -35,6 +35,7 @@ class Parity(Task):
 
     def draw(self, n_B: torch.Tensor, generator: torch.Generator) -> Batch:
         size, longest = len(n_B), int(n_B.max())
+        n_B = n_B.to(generator.device)
         on = {"generator": generator, "device": generator.device}
         bit_BN = torch.randint(2, (size, longest), **on)
         there_BN = torch.arange(longest, device=generator.device) < n_B[:, None]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 
 from lengthlab.errors import LabError, require
 from lengthlab.models import MODELS, Attention, Mlp, Model, PlainScores, Rope
 from lengthlab.models.compose import Repeat
 from lengthlab.run import Run
-from lengthlab.schedule import Phase, Schedule
+from lengthlab.schedule import Phase
 from lengthlab.tasks import ModuloRecall
-
-ENDLESS = 10**9
-"""Steps: no measurement reaches the end of a phase."""
+from lengthlab.training.pace import forever
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,7 @@ def _case(run: Run, phase: Phase) -> Case:
     require(phase.off in ((), ("attention",)), f"the textbook loop can have 'attention' off, not {phase.off}")
     if not isinstance(run.task, ModuloRecall):
         raise LabError(f"the textbook loop has no task '{run.task.name}'")
-    phase = replace(phase, length=ENDLESS)
-    return Case(replace(run, schedule=Schedule("bench", (phase,)), evaluate=()), shape_of(run.model), run.task, phase)
+    return Case(forever(run, phase), shape_of(run.model), run.task, phase)
 
 
 def shape_of(model: object) -> Shape:

@@ -14,11 +14,10 @@ from lengthlab.bench.loop import Loop
 from lengthlab.bench.measurement import TEXTBOOK, TUNED
 from lengthlab.bench.stopwatch import Trainer
 from lengthlab.compute import settled
-from lengthlab.training.captured import Captured
 from lengthlab.training.engine import REST_SECONDS
 from lengthlab.training.feed import BLOCK
 from lengthlab.training.precision import PRECISIONS
-from lengthlab.training.seat import Stepped, Turns
+from lengthlab.training.seat import turns_of
 from lengthlab.training.trainee import Trainee
 
 
@@ -28,7 +27,7 @@ class SideBySide:
     turn = BLOCK
 
     def __init__(self, trainees: Sequence[Trainee]) -> None:
-        self.runs = [_turns(trainee) for trainee in trainees]
+        self.runs = [turns_of(trainee) for trainee in trainees]
 
     def go(self, steps: int) -> None:
         left = dict.fromkeys(self.runs, steps // BLOCK)
@@ -45,12 +44,6 @@ class SideBySide:
                     del left[run]
             if not due:
                 sleep(REST_SECONDS)
-
-
-def _turns(trainee: Trainee) -> Turns:
-    """As `training.seat` decides it."""
-    capturable = trainee.device.type == "cuda" and trainee.feed.documents is not None
-    return Captured(trainee) if capturable else Stepped(trainee)
 
 
 class Gpu:

@@ -55,6 +55,33 @@ def _angles(cos_ptr, sin_ptr, position, F: tl.constexpr):
 
 
 @triton.jit
+def _read(
+    q_ptr,
+    kv_ptr,
+    cos_ptr,
+    sin_ptr,
+    token,
+    start,
+    position,
+    here,
+    there,
+    first,
+    D: tl.constexpr,
+    F: tl.constexpr,
+    TK: tl.constexpr,
+):
+    """Queries and keys of a head, turned, and the angles by which."""
+    key = tl.arange(0, TK)
+    q_low, q_high = _pairs(q_ptr, token, D, first, here, F)
+    k_low, k_high = _pairs(kv_ptr, start + key, 2 * D, first, there, F)
+    q_cos, q_sin = _angles(cos_ptr, sin_ptr, position, F)
+    k_cos, k_sin = _angles(cos_ptr, sin_ptr, key, F)
+    q_low, q_high = _turned(q_low, q_high, q_cos, q_sin, q_ptr.dtype.element_ty)
+    k_low, k_high = _turned(k_low, k_high, k_cos, k_sin, q_ptr.dtype.element_ty)
+    return q_low, q_high, k_low, k_high, q_cos, q_sin, k_cos, k_sin
+
+
+@triton.jit
 def _weights(q_low, q_high, k_low, k_high, position, length, scale, TK: tl.constexpr, PRECISION: tl.constexpr):
     """Softmax of the scores, with what lies ahead or outside left out."""
     scores = tl.dot(q_low, tl.trans(k_low), input_precision=PRECISION)
@@ -89,12 +116,9 @@ def attention_forward(
     key = tl.arange(0, TK)
     there = key < length
     first = tl.program_id(1) * 2 * F
-    q_low, q_high = _pairs(q_ptr, token, D, first, here, F)
-    k_low, k_high = _pairs(kv_ptr, start + key, 2 * D, first, there, F)
-    q_cos, q_sin = _angles(cos_ptr, sin_ptr, position, F)
-    k_cos, k_sin = _angles(cos_ptr, sin_ptr, key, F)
-    q_low, q_high = _turned(q_low, q_high, q_cos, q_sin, kind)
-    k_low, k_high = _turned(k_low, k_high, k_cos, k_sin, kind)
+    q_low, q_high, k_low, k_high, _, _, _, _ = _read(
+        q_ptr, kv_ptr, cos_ptr, sin_ptr, token, start, position, here, there, first, D, F, TK
+    )
     weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, PRECISION).to(kind)
     channel = first + tl.arange(0, 2 * F)
     v = tl.load(kv_ptr + (start + key)[:, None] * (2 * D) + D + channel[None, :], mask=there[:, None], other=0.0)
@@ -127,12 +151,9 @@ def attention_backward(
     key = tl.arange(0, TK)
     there = key < length
     first = tl.program_id(1) * 2 * F
-    q_low, q_high = _pairs(q_ptr, token, D, first, here, F)
-    k_low, k_high = _pairs(kv_ptr, start + key, 2 * D, first, there, F)
-    q_cos, q_sin = _angles(cos_ptr, sin_ptr, position, F)
-    k_cos, k_sin = _angles(cos_ptr, sin_ptr, key, F)
-    q_low, q_high = _turned(q_low, q_high, q_cos, q_sin, kind)
-    k_low, k_high = _turned(k_low, k_high, k_cos, k_sin, kind)
+    q_low, q_high, k_low, k_high, q_cos, q_sin, k_cos, k_sin = _read(
+        q_ptr, kv_ptr, cos_ptr, sin_ptr, token, start, position, here, there, first, D, F, TK
+    )
     weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, PRECISION)
 
     channel = first + tl.arange(0, 2 * F)

@@ -41,4 +41,4 @@ def fits_recurrence(width: int, dtype: torch.dtype, device: torch.device) -> boo
 
 
 def fits_attention(channels: int, longest: int, dtype: torch.dtype, device: torch.device) -> bool:
-    return longest <= TILE and 4.5 * TILE * channels * dtype.itemsize <= shared_memory(device)
+    return longest <= TILE and 5 * TILE * channels * dtype.itemsize <= shared_memory(device)

@@ -84,6 +84,7 @@ class ModuloRecall(Task):
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         device, size, longest = generator.device, len(n_B), int(n_B.max())
+        n_B = n_B.to(device)
         key_BN = torch.rand(size, self.keys, generator=generator, device=device).argsort(dim=1)[:, :longest]
         value_BN = torch.randint(self.values, (size, longest), generator=generator, device=device)
         pick_B = (torch.rand(size, generator=generator, device=device) * n_B).long().clamp(max=longest - 1)

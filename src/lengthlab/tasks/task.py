@@ -83,7 +83,7 @@ class Task(ABC):
 
     @abstractmethod
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
-        """One sequence of each of these lengths."""
+        """One sequence of each length of `n_B`, on the generator's device. `n_B` is on the CPU: reading it waits for nobody."""
 
     @abstractmethod
     def solve(self, words: Sequence[str]) -> Mapping[str, str]:

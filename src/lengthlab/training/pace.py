@@ -11,7 +11,7 @@ import torch
 
 from lengthlab.compute import device_named, settled
 from lengthlab.run import Run
-from lengthlab.schedule import Schedule
+from lengthlab.schedule import Phase, Schedule
 from lengthlab.training.captured import Captured
 from lengthlab.training.precision import Precision, precision_named
 from lengthlab.training.trainee import Trainee
@@ -40,7 +40,7 @@ def paces(phases: Sequence[tuple[Run, int]], device: str, precision: str | None 
     True
     """
     place = device_named(device)
-    endless = [_only(run, phase) for run, phase in phases]
+    endless = [forever(run, run.schedule.phases[phase]) for run, phase in phases]
     exact = precision_named(precision, place)
     with settled(place):
         if place.type == "cuda":
@@ -52,9 +52,9 @@ def paces(phases: Sequence[tuple[Run, int]], device: str, precision: str | None 
     return [Pace(seconds, seconds / at_once) for seconds in alone]
 
 
-def _only(run: Run, phase: int) -> Run:
+def forever(run: Run, phase: Phase) -> Run:
     """A run that is in this phase from its first step on, and for good."""
-    return replace(run, schedule=Schedule("timed", (replace(run.schedule.phases[phase], length=ENDLESS),)))
+    return replace(run, schedule=Schedule("timed", (replace(phase, length=ENDLESS),)))
 
 
 def _gpu_paces(runs: Sequence[Run], device: torch.device, precision: Precision) -> list[Pace]:

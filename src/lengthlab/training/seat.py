@@ -54,6 +54,12 @@ class Stepped:
         return loss
 
 
+def turns_of(trainee: Trainee) -> Turns:
+    """Captured where it can be."""
+    capturable = trainee.device.type == "cuda" and trainee.feed.documents is not None
+    return Captured(trainee) if capturable else Stepped(trainee)
+
+
 class Seat:
     """What the engine holds of a run."""
 
@@ -75,8 +81,7 @@ class Seat:
         self.trainee = Trainee(self.run, self.device, self.precision)
         before = load_checkpoint(self.trainee, self.folder)
         self.diary = Diary(self.trainee, self.folder, before, PROBE_STEPS, CHECKPOINT_SECONDS)
-        captured = self.device.type == "cuda" and self.trainee.feed.documents is not None
-        self.turns: Turns = Captured(self.trainee) if captured else Stepped(self.trainee)
+        self.turns = turns_of(self.trainee)
         self._heed(self._next)
 
     @property
