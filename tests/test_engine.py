@@ -5,14 +5,20 @@ from __future__ import annotations
 import gc
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from lengthlab import models
+from lengthlab.compute import settled
 from lengthlab.errors import LabError
+from lengthlab.experiments.dat.profile import SHORT
+from lengthlab.experiments.dat.runs import run_of as run_of_cell
 from lengthlab.models import Lstm, Model, chain
+from lengthlab.paper.cells import CELLS as CELLS_OF_THE_PAPER
+from lengthlab.paper.cells import Cell
 from lengthlab.run import Run
 from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
 from lengthlab.store import Store
@@ -226,20 +232,50 @@ def test_in_bf16_weights_and_adam_stay_fp32_and_the_student_follows() -> None:
 # Captured steps
 
 
+CELLS = {(cell.model, cell.training): cell for cell in CELLS_OF_THE_PAPER if cell.part == "figure1"}
+
+
+def first_hundred(cell: Cell) -> Run:
+    """Of a cell as it is published, in size, batch and learning rates; of a delayed one, 50 of each phase."""
+    run = run_of_cell(cell, 0, SHORT)
+    phases = run.schedule.phases[:2] if cell.training == "delayed" else run.schedule.phases[:1]
+    steps = 100 // len(phases)
+    return replace(run, schedule=Schedule(cell.training, tuple(replace(phase, length=steps) for phase in phases)))
+
+
+def losses(*trainees: Trainee) -> list[list[float]]:
+    """Of captured steps, side by side."""
+    runs = [Captured(trainee) for trainee in trainees]
+    heard: list[list[float]] = [[] for _ in runs]
+    while any(run.trainee.step < run.trainee.run.steps for run in runs):
+        for run in runs:
+            run.start()
+        for run, mine in zip(runs, heard, strict=True):
+            run.finish()
+            mine += run._heard_K.tolist()
+    return heard
+
+
 @needs_gpu
-@pytest.mark.parametrize("name", sorted(models.MODELS))
-def test_captured_steps_lose_what_the_padded_reference_loses(name: str) -> None:
-    training = end_to_end(100, lr=1e-3) if name in ("lstm", "transformer") else delayed(50, joint=50, lr=1e-3)
-    run = run_of(name, schedule=training)
-    reference = Trainee(run, DEVICE, FP32, padded=True)
-    expected = [reference.advance() for _ in range(100)]
-    captured = Captured(Trainee(run, DEVICE, FP32))
-    found: list[float] = []
-    while captured.trainee.step < 100:
-        captured.start()
-        captured.finish()
-        found += captured._heard_K.tolist()
-    assert found == pytest.approx(expected, abs=1e-3)
+@pytest.mark.parametrize("cell", CELLS.values(), ids=[" ".join(key) for key in CELLS])
+def test_captured_steps_of_the_papers_size_lose_what_the_padded_reference_loses(cell: Cell) -> None:
+    run = first_hundred(cell)
+    with settled(DEVICE):
+        reference = Trainee(run, DEVICE, FP32, padded=True)
+        expected = [reference.advance() for _ in range(100)]
+        for precision, tolerance in ((FP32, 2e-3), (BF16, 5e-2)):
+            (found,) = losses(Trainee(run, DEVICE, precision))
+            assert found == pytest.approx(expected, abs=tolerance), precision.name
+
+
+@needs_gpu
+def test_runs_of_the_papers_size_lose_together_what_they_lose_alone() -> None:
+    runs = [first_hundred(cell) for cell in CELLS.values()]
+    with settled(DEVICE):
+        together = losses(*(Trainee(run, DEVICE, BF16) for run in runs))
+        for run, mine in zip(runs, together, strict=True):
+            (alone,) = losses(Trainee(run, DEVICE, BF16))
+            assert mine == pytest.approx(alone, abs=5e-2), run.model.name
 
 
 @needs_gpu

@@ -16,7 +16,7 @@ from lengthlab.run import Run
 from lengthlab.tasks import ModuloRecall
 
 MODEL = "attention-on-lstm"
-"""The one that stands for all where number or length of runs is varied."""
+"""The one that stands for all where number, length or precision of runs is varied."""
 NUMBERS = (1, 2, 4, 8, 16, 26)
 LENGTHS = (25, 50, 100, 200)
 
@@ -32,7 +32,7 @@ class Machine(Protocol):
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """Other settings of the engine."""
+        """Other settings of the engine, timed with `MODEL` alone."""
 
     def train(self, way: str, cases: Sequence[Case]) -> AbstractContextManager[Trainer]:
         """These cases side by side."""
@@ -59,7 +59,8 @@ class Bench:
         for name in dict.fromkeys(run.model.name for run in self.runs):
             case = joint(self._run_of(name))
             yield from self._both("one", name, [case])
-            yield from (self._together("one", name, way, [case]) for way in self.machine.exact)
+            if name == MODEL:
+                yield from (self._together("one", name, way, [case]) for way in self.machine.exact)
 
     def _suite(self) -> Iterator[Measurement]:
         yield from self._both("suite", f"{len(self.runs)} cells, all parts on", [joint(run) for run in self.runs])

@@ -26,8 +26,8 @@ class Trainer(Protocol):
 class Patience:
     """How often a measurement is repeated, and about how long each time takes."""
 
-    repeats: int = 5
-    seconds: float = 0.4
+    repeats: int
+    seconds: float
 
 
 def paces(trainer: Trainer, patience: Patience) -> tuple[float, ...]:

@@ -45,11 +45,11 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     """
     # Streams of one process share 8 queues to the GPU unless told otherwise, before the GPU is first touched.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
-    from lengthlab.cli.timing import SECONDS, find
+    from lengthlab.cli.timing import PATIENCE, find
     from lengthlab.compute import device_named
 
     place = device_named(device or _best_device())
-    require(place.type in SECONDS, f"the bench times cpu or cuda, not '{place.type}'")
+    require(place.type in PATIENCE, f"the bench times cpu or cuda, not '{place.type}'")
     if out:
         _prepare(out)
     try:

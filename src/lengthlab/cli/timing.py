@@ -17,6 +17,7 @@ import click
 
 import lengthlab
 from lengthlab.bench.measurement import PARTS, Findings, Measurement, Origin
+from lengthlab.bench.stopwatch import Patience
 
 if TYPE_CHECKING:
     import torch
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from lengthlab.experiments.dat import Profile
     from lengthlab.run import Run
 
-SECONDS = {"cuda": 0.25, "cpu": 0.5}
-"""About how long each repeat of a measurement takes: in all under 4 minutes on an H200, under 6 on 2 cores."""
+PATIENCE = {"cuda": Patience(repeats=3, seconds=0.15), "cpu": Patience(repeats=5, seconds=0.5)}
+"""In all about 5 minutes on an H200, most of them captures, and under 6 on 2 cores."""
 QUIET = 0.5
 """A load above this is somebody else at work, and the numbers will be off."""
 
@@ -35,14 +36,13 @@ def find(device: torch.device, size: str, parts: Sequence[str]) -> Findings:
     """Time all that is asked for."""
     from lengthlab.bench.parts import Bench
     from lengthlab.bench.peak import peaks
-    from lengthlab.bench.stopwatch import Patience
 
     begun, load = monotonic(), _load()
     if load > QUIET:
         click.echo(f"other programs are at work (load {load:.1f}), so the numbers will be off", err=True)
     measured: list[Measurement] = []
     with closing(_machine(device)) as machine:
-        timing = Bench(machine, suite_of(size), Patience(seconds=SECONDS[device.type]), _say)
+        timing = Bench(machine, suite_of(size), PATIENCE[device.type], _say)
         for part in PARTS:
             if part in parts or (part, "floor" in parts) == ("one", True):
                 measured += timing.measure(part)
