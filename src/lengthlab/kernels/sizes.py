@@ -27,7 +27,7 @@ def shared_memory(device: torch.device) -> int:
 def channels_at_a_time(width: int, dtype: torch.dtype, device: torch.device) -> int | None:
     """How many of its channels the recurrence can compute at a time: as many as fit, at least 16, or none."""
     size = dtype.itemsize
-    for channels in (64, 32, 16) if size == 2 else (16,):
+    for channels in (64, 32, 16):
         channels = min(channels, width)
         forward = (4 * width * channels + ROWS * width) * size + 4 * ROWS * channels
         backward = 2 * (ROWS * width + width * channels) * size

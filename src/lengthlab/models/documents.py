@@ -60,7 +60,7 @@ class Documents:
 
     @cached_property
     def by_time(self) -> tuple[Tensor, Tensor, Tensor]:
-        """For packed sequences: tokens first by time, then longest document first; the way back; documents at each time."""
+        """For a walk through time: tokens first by time, then longest document first; the way back; documents at each time."""
         time_N = self.place_N % self.longest
         document_N = self.place_N // self.longest
         order_N = (time_N * self.number + (self.number - 1 - document_N)).argsort()

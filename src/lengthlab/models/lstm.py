@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from lengthlab import kernels
 from lengthlab.errors import require
@@ -50,12 +49,10 @@ class _Lstm(Mixer):
         """Every document from its own beginning to its own end."""
         if self.cell.num_layers == 1 and kernels.serve_recurrence(x_1ND):
             return kernels.recur(self.cell, x_1ND[0], *documents.place)[None]
+        if self.cell.num_layers > 1 or x_1ND.device.type != "cpu":
+            return documents.row(self.cell(documents.pad(x_1ND))[0])
         order_N, back_N, documents_T = documents.by_time
-        x_ND = x_1ND[0].index_select(0, order_N)
-        if self.cell.num_layers == 1 and x_ND.device.type == "cpu":
-            weight_ih, weight_hh, bias_ih, bias_hh = self.cell.parameters()
-            told_N4D = F.linear(x_ND, weight_ih, bias_ih + bias_hh)
-            out_ND: Tensor = Recurrence.apply(told_N4D, weight_hh, documents_T.tolist())  # type: ignore[no-untyped-call]
-        else:
-            out_ND = self.cell(PackedSequence(x_ND, documents_T))[0].data
+        weight_ih, weight_hh, bias_ih, bias_hh = self.cell.parameters()
+        told_N4D = F.linear(x_1ND[0].index_select(0, order_N), weight_ih, bias_ih + bias_hh)
+        out_ND: Tensor = Recurrence.apply(told_N4D, weight_hh, documents_T.tolist())  # type: ignore[no-untyped-call]
         return out_ND.index_select(0, back_N)[None]

@@ -17,7 +17,7 @@ from lengthlab.report.curves import Curve
 
 FILE = "provenance.json"
 COMMIT = "LENGTHLAB_COMMIT"
-"""Names the commit where the source came without its history: into a container, onto a cluster."""
+"""Names the commit where the source came without its history, or with an older one: into a container, onto a cluster."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,19 @@ def _busy(made: Sequence[Mapping[str, Any]]) -> float:
 
 
 def commit_of_package() -> str:
-    """The commit of the checkout that the package is in; else the one that the environment names; else its version."""
+    """The commit that the environment names; else that of the checkout that the package is in; else the package's version.
+
+    A copy of a checkout on another machine may have an older history, or none: there the environment knows better.
+    """
+    if named := os.environ.get(COMMIT):
+        return named[:12]
     here = Path(lengthlab.__file__).parent
     try:
         _git(here, "ls-files", "--error-unmatch", "__init__.py")  # a package installed below somebody's checkout is not of it
         commit = _git(here, "rev-parse", "--short=12", "HEAD")
         return f"{commit} with changes" if _git(here, "status", "--porcelain", "--", ".") else commit
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get(COMMIT) or f"version {lengthlab.__version__}"
+        return f"version {lengthlab.__version__}"
 
 
 def _git(folder: Path, *words: str) -> str:
