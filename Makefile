@@ -18,7 +18,7 @@ test: .venv/test
 	touch $@
 
 .venv/test: pyproject.toml constraints.txt | .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[report,dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[report,huggingface,lightning,dev]'
 	touch $@ .venv/demo
 
 .venv:

@@ -11,10 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from lengthlab.delay import Delay, delay_parts, find
+from lengthlab import switch
 from lengthlab.errors import LabError
 from lengthlab.models import MODELS, Network
 from lengthlab.schedule import OFF
+from lengthlab.switch import Delay, find
 from lengthlab.tasks import ModuloRecall
 
 TASK = ModuloRecall(modulus=3, values=3, keys=6)
@@ -68,7 +69,7 @@ def others_of(network: nn.Module, delay: Delay) -> list[nn.Parameter]:
 @every_model
 def test_a_closed_part_never_runs(name: str, part: str) -> None:
     network = network_of(name)
-    delay, calls = delay_parts(network, part), []
+    delay, calls = switch.delay(network, part), []
     for site in delay.sites:
         for module in site.module.modules():
             if isinstance(module, nn.Linear):
@@ -96,7 +97,7 @@ def without_attention(network: Network, name: str) -> Tensor:
 @every_model
 def test_without_its_attention_part_a_model_is_the_rest_of_it(name: str) -> None:
     network = network_of(name)
-    delay_parts(network, "attention")
+    switch.delay(network, "attention")
     assert torch.equal(network(tokens()), without_attention(network, name))
 
 
@@ -122,7 +123,7 @@ def without_attending(network: Network, name: str) -> Tensor:
 @every_model
 def test_without_the_attention_function_norms_and_mlps_remain(name: str) -> None:
     network = network_of(name)
-    delay_parts(network, "attend")
+    switch.delay(network, "attend")
     assert torch.equal(network(tokens()), without_attending(network, name))
 
 
@@ -132,7 +133,7 @@ def test_without_the_attention_function_norms_and_mlps_remain(name: str) -> None
 def test_attention_does_not_move_by_one_bit_while_delayed(name: str, part: str, kind: str) -> None:
     network = network_of(name)
     optimizer = OPTIMIZERS[kind](network.parameters())
-    delay = delay_parts(network, part)
+    delay = switch.delay(network, part)
     still, moving = copies(delay.parameters()), copies(others_of(network, delay))
     train(network, optimizer, 3)
     assert all_equal(still, list(delay.parameters()))
@@ -145,7 +146,7 @@ def test_attention_does_not_move_by_one_bit_while_delayed(name: str, part: str, 
 def test_opened_attention_trains_and_starts_its_count_at_one(name: str, part: str) -> None:
     network = network_of(name)
     optimizer = OPTIMIZERS["adam"](network.parameters())
-    delay = delay_parts(network, part)
+    delay = switch.delay(network, part)
     train(network, optimizer, 3)
     still = copies(delay.parameters())
     delay.open()
@@ -161,7 +162,7 @@ def test_a_part_closed_in_the_middle_of_training_stands_still(kind: str) -> None
     optimizer = OPTIMIZERS[kind](network.parameters())
     train(network, optimizer, 2)
     # Gradients and momentum are there at this point, and either would move the part.
-    delay = delay_parts(network, "attention")
+    delay = switch.delay(network, "attention")
     still = copies(delay.parameters())
     optimizer.step()
     train(network, optimizer, 2)
@@ -172,7 +173,7 @@ def test_a_forgotten_part_starts_afresh_when_it_is_opened_again() -> None:
     network = network_of("sandwich")
     optimizer = OPTIMIZERS["adam"](network.parameters())
     train(network, optimizer, 2)
-    delay = delay_parts(network, "attention")
+    delay = switch.delay(network, "attention")
     delay.forget(optimizer)
     assert all(parameter not in optimizer.state for parameter in delay.parameters())
     delay.open()
@@ -186,7 +187,7 @@ def test_a_forgotten_part_starts_afresh_when_it_is_opened_again() -> None:
 def test_closing_and_opening_leaves_the_model_as_it_was(name: str, part: str) -> None:
     network = network_of(name)
     before_BTV, state = network(tokens()), copy.deepcopy(network.state_dict())
-    delay = delay_parts(network, part)
+    delay = switch.delay(network, part)
     assert not torch.equal(network(tokens()), before_BTV)
     delay.open()
     assert torch.equal(network(tokens()), before_BTV)
@@ -197,7 +198,7 @@ def test_closing_and_opening_leaves_the_model_as_it_was(name: str, part: str) ->
 def test_opening_and_closing_twice_is_as_good_as_once() -> None:
     network = network_of("parallel")
     open_BTV = network(tokens())
-    delay = delay_parts(network, "attention")
+    delay = switch.delay(network, "attention")
     closed_BTV = network(tokens())
     delay.close()
     assert torch.equal(network(tokens()), closed_BTV)
@@ -210,12 +211,15 @@ def test_opening_and_closing_twice_is_as_good_as_once() -> None:
     assert torch.equal(network(tokens()), closed_BTV)
 
 
-def test_two_delays_of_one_part_can_both_be_opened() -> None:
+def test_a_part_that_is_delayed_already_is_refused_until_that_delay_is_removed() -> None:
     network = network_of("parallel")
     open_BTV = network(tokens())
-    first, second = delay_parts(network, "attention"), delay_parts(network, "attention")
-    first.open()
-    second.open()
+    first = switch.delay(network, "attention")
+    with pytest.raises(LabError, match=r"'body.attention' is delayed already; call remove\(\) on that delay first"):
+        switch.delay(network, "attention")
+    assert not first.is_open
+    first.remove()
+    switch.delay(network, "attention").open()
     assert torch.equal(network(tokens()), open_BTV)
 
 
@@ -223,14 +227,14 @@ def test_two_delays_of_one_part_can_both_be_opened() -> None:
 def test_the_names_of_the_weights_are_the_same_while_closed(part: str) -> None:
     network = network_of("hybrid-block")
     state = copy.deepcopy(network.state_dict())
-    delay_parts(network, part)
+    switch.delay(network, part)
     assert list(network.state_dict()) == list(state)
     network.load_state_dict(state)
 
 
 def test_a_copy_of_a_closed_model_stays_closed_and_goes_its_own_way() -> None:
     network = network_of("attention-on-lstm")
-    delay = delay_parts(network, "attention")
+    delay = switch.delay(network, "attention")
     copied = copy.deepcopy(network)
     delay.open()
     assert torch.equal(copied(tokens()), without_attention(copied, "attention-on-lstm"))
@@ -242,15 +246,15 @@ def test_a_copy_of_a_closed_model_stays_closed_and_goes_its_own_way() -> None:
 def test_a_copy_of_a_closed_model_can_be_opened_with_a_delay_of_its_own() -> None:
     network = network_of("attention-on-lstm")
     open_BTV = network(tokens())
-    delay_parts(network, "attention")
+    switch.delay(network, "attention")
     copied = copy.deepcopy(network)
-    delay_parts(copied, "attention").open()
+    switch.delay(copied, "attention").open()
     assert torch.equal(copied(tokens()), open_BTV)
 
 
 def test_a_model_and_its_delay_can_be_copied_together() -> None:
     network = network_of("attention-on-lstm")
-    delay = delay_parts(network, "attention")
+    delay = switch.delay(network, "attention")
     copied, copied_delay = copy.deepcopy((network, delay))
     copied_delay.open()
     assert not torch.equal(copied(tokens()), network(tokens()))
@@ -260,7 +264,7 @@ def test_a_model_and_its_delay_can_be_copied_together() -> None:
 def test_a_forward_that_someone_set_on_the_object_comes_back() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     model[1].forward = lambda x: x + 100.0
-    delay, x_BD = delay_parts(model, "1"), torch.zeros(1, 2)
+    delay, x_BD = switch.delay(model, "1"), torch.zeros(1, 2)
     assert torch.equal(model(x_BD), model[0](x_BD))
     delay.open()
     assert torch.equal(model(x_BD), model[0](x_BD) + 100.0)
@@ -311,14 +315,14 @@ def mlps_alone(model: Foreign, x_BTD: Tensor) -> Tensor:
 @pytest.mark.parametrize("pattern", ["self_attn", "layers.*.self_attn", "*_attn", "*.self_attn"])
 def test_a_pattern_switches_off_parts_of_anyones_model(pattern: str) -> None:
     model, x_BTD = Foreign(Layer(Look()), Layer(Look())), torch.randn(2, 3, 4)
-    delay = delay_parts(model, pattern)
+    delay = switch.delay(model, pattern)
     assert [site.name for site in delay.sites] == ["layers.0.self_attn", "layers.1.self_attn"]
     assert torch.equal(model(x_BTD), mlps_alone(model, x_BTD))
 
 
 def test_one_layer_of_several_can_be_named() -> None:
     model, x_BTD = Foreign(Layer(Look()), Layer(Look())), torch.randn(2, 3, 4)
-    delay_parts(model, "layers.1.self_attn")
+    switch.delay(model, "layers.1.self_attn")
     middle_BTD = model.layers[0](x_BTD)
     assert torch.equal(model(x_BTD), middle_BTD + model.layers[1].mlp(middle_BTD))
 
@@ -326,13 +330,13 @@ def test_one_layer_of_several_can_be_named() -> None:
 def test_a_link_of_a_sequential_passes_on_and_anything_else_adds_nothing() -> None:
     model, x_BTD = Foreign(Layer(Look())), torch.randn(2, 3, 4)
     layer = model.layers[0]
-    delay_parts(model, "mlp.1", "self_attn")
+    switch.delay(model, ["mlp.1", "self_attn"])
     assert torch.equal(model(x_BTD), x_BTD + layer.mlp[0](x_BTD))
 
 
 def test_a_part_that_is_called_with_more_than_its_input_can_be_off() -> None:
     model, x_BTD = Foreign(Layer(Look(), masked=True)), torch.randn(2, 3, 4)
-    delay_parts(model, "self_attn")
+    switch.delay(model, "self_attn")
     assert torch.equal(model(x_BTD), mlps_alone(model, x_BTD))
 
 
@@ -340,7 +344,7 @@ def test_a_part_that_is_called_with_more_than_its_input_can_be_off() -> None:
 def test_attention_of_a_torch_transformer_layer_can_be_off(training: bool) -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).train(training)
     x_BTD = torch.randn(2, 3, 8)
-    delay_parts(layer, "self_attn")
+    switch.delay(layer, "self_attn")
     with torch.no_grad():  # in eval mode without gradients torch takes a fused path that never calls the attention module
         normed_BTD = layer.norm1(x_BTD)
         wanted_BTD = layer.norm2(normed_BTD + layer.linear2(layer.linear1(normed_BTD).relu()))
@@ -351,7 +355,7 @@ def test_one_module_in_two_places_can_be_closed_and_opened() -> None:
     shared = Look()
     model, x_BTD = Foreign(Layer(shared), Layer(shared)), torch.randn(2, 3, 4)
     open_BTD = model(x_BTD)
-    delay = delay_parts(model, "self_attn")
+    delay = switch.delay(model, "self_attn")
     assert torch.equal(model(x_BTD), mlps_alone(model, x_BTD))
     delay.open()
     assert torch.equal(model(x_BTD), open_BTD)
@@ -374,7 +378,7 @@ def test_a_name_means_the_part_of_that_name_and_not_a_piece_inside_another() -> 
 @pytest.mark.parametrize("part", ["atention", "blocks.attention"])
 def test_an_unknown_part_is_refused_with_the_nearest_name(part: str) -> None:
     with pytest.raises(LabError) as caught:
-        delay_parts(network_of("sandwich"), part)
+        switch.delay(network_of("sandwich"), part)
     assert str(caught.value) == f"no part of the model is named '{part}'; did you mean 'attention'?"
 
 
@@ -383,18 +387,22 @@ def test_a_call_that_fails_changes_nothing() -> None:
     train(network, OPTIMIZERS["adam"](network.parameters()), 1)
     before_BTV, grads = network(tokens()), [parameter.grad for parameter in network.parameters()]
     with pytest.raises(LabError):
-        delay_parts(network, "attention", "atention")
+        switch.delay(network, ["attention", "atention"])
     assert torch.equal(network(tokens()), before_BTV)
     assert all(parameter.grad is grad for parameter, grad in zip(network.parameters(), grads, strict=True))
     assert not any("forward" in vars(module) for module in network.modules())
 
 
 def test_a_delay_tells_what_it_holds() -> None:
-    delay = delay_parts(network_of("parallel"), "attention")
+    delay = switch.delay(network_of("parallel"), "attention")
     size = sum(parameter.numel() for parameter in delay.parameters())
-    assert repr(delay) == f"Delay, closed:\n  body.attention: {size:,} parameters, nothing while off"
+    assert repr(delay).splitlines() == [
+        "Delay, closed:",
+        "  module          parameters  while off",
+        f"  body.attention  {size:>10,}  zeros",
+    ]
     delay.open()
-    assert repr(delay).startswith("Delay, open:")
+    assert repr(delay).startswith("Delay, open since step 0:")
 
 
 @pytest.mark.parametrize("kind", [lambda: nn.MultiheadAttention(8, 2), lambda: nn.LSTM(8, 8)])
@@ -402,7 +410,7 @@ def test_a_module_that_gives_a_pair_gives_a_pair_while_off(kind: Callable[[], nn
     model = nn.ModuleDict({"part": kind()})
     x = torch.randn(5, 3, 8)
     inputs = {"query": x, "key": x, "value": x} if isinstance(model["part"], nn.MultiheadAttention) else {"input": x}
-    delay = delay_parts(model, "part")
+    delay = switch.delay(model, "part")
     out, other = model["part"](**inputs)
     assert torch.equal(out, torch.zeros_like(x))
     assert other is None

@@ -18,19 +18,26 @@ PACKAGE = "lengthlab"
 FLOORS = (
     ("__main__",),
     ("cli",),
-    ("experiments", "report", "bench", "plan"),
+    ("experiments", "report", "bench", "plan", "integrations"),
     ("training", "rows"),
     ("evaluation", "store"),
     ("run",),
     ("content",),
     ("tasks", "models", "schedule"),
-    ("delay", "source"),
+    ("switch", "source"),
     ("compute", "seeds", "paper", "kernels"),
     ("errors",),
 )
 """From the roof down. A room imports itself and what lies below it; a new room needs a place here."""
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 LIBRARIES = {"torch", "numpy", "safetensors", "click", "rich", "filelock"}
+
+INTEGRATED = {
+    "transformers": "lengthlab.integrations.huggingface",
+    "pytorch_lightning": "lengthlab.integrations.lightning",
+    "lightning": "lengthlab.integrations.lightning",
+}
+"""Libraries that one module alone knows."""
 
 
 @dataclass(frozen=True)
@@ -159,5 +166,7 @@ def test_only_declared_libraries_are_imported(module: str) -> None:
         elif found.library == "triton":
             assert room_of(module) == "kernels", f"{module} has a kernel of its own"
             assert module != "lengthlab.kernels", "the models look into this room on machines without Triton, too"
+        elif found.library in INTEGRATED:
+            assert module == INTEGRATED[found.library], f"{module} needs {found.library}"
         else:
             assert found.library in LIBRARIES | sys.stdlib_module_names | {PACKAGE}, f"{module} imports {found.module}"

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from lengthlab.delay import delay_parts, find
 from lengthlab.errors import LabError
 from lengthlab.models import (
     MODELS,
@@ -39,6 +38,7 @@ from lengthlab.models import (
 from lengthlab.models.model import speak
 from lengthlab.models.outline import outline
 from lengthlab.models.positions import rotate, rotation_table
+from lengthlab.switch import delay, find
 
 VOCABULARY = 11
 CHOICES = list(product(("rope", "none"), ("none", "log-n")))
@@ -140,7 +140,7 @@ def test_logits_asked_for_are_those_of_the_whole(name: str, choices: dict[str, s
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in ("lstm", "transformer")])
 def test_logits_asked_for_are_those_of_the_whole_while_a_part_is_off(name: str, part: str) -> None:
     network = network_of(name, {"positions": "rope", "scores": "log-n"})
-    delay_parts(network, part)
+    delay(network, part)
     assert asks_alike(network)
 
 

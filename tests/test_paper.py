@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from lengthlab.delay import find
 from lengthlab.errors import LabError
 from lengthlab.experiments.dat import PROFILES, Profile, dat, trials
 from lengthlab.experiments.dat.profile import Recipe
@@ -15,6 +14,7 @@ from lengthlab.paper import CELLS, CLAIMS, LENGTHS, PARTS, READINGS, Cell, value
 from lengthlab.paper.cells import HYBRIDS, NOTATION
 from lengthlab.paper.values import VALUES
 from lengthlab.schedule import EPOCH, end_to_end
+from lengthlab.switch import find
 from lengthlab.tasks import TASKS
 
 # The paper's Appendix B, as its text has it.

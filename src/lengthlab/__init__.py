@@ -8,7 +8,6 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lengthlab import models as models
     from lengthlab import tasks as tasks
-    from lengthlab.delay import delay_parts as delay_parts
     from lengthlab.errors import LabError as LabError
     from lengthlab.plan import read_plan as read_plan
     from lengthlab.run import Run as Run
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from lengthlab.schedule import delayed as delayed
     from lengthlab.schedule import end_to_end as end_to_end
     from lengthlab.schedule import epochs as epochs
+    from lengthlab.switch import Stages as Stages
+    from lengthlab.switch import delay as delay
+    from lengthlab.switch import delay_attention as delay_attention
     from lengthlab.training import Result as Result
     from lengthlab.training import train as train
     from lengthlab.training import train_all as train_all
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 _ROOMS = {
     "tasks": "tasks",
     "models": "models",
-    "delay_parts": "delay",
+    "delay": "switch",
+    "delay_attention": "switch",
+    "Stages": "switch",
     "LabError": "errors",
     "read_plan": "plan",
     "Run": "run",

@@ -12,11 +12,12 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from lengthlab import content, delay
+from lengthlab import content
 from lengthlab.errors import LabError, explain, require
 from lengthlab.models import AnyModel
 from lengthlab.schedule import Phase, Schedule
 from lengthlab.seeds import seed_for
+from lengthlab.switch import find
 from lengthlab.tasks import Task
 
 RESULTS = 2
@@ -67,7 +68,7 @@ class Run:
             )
         for part in (*phase.off, *(name for name in phase.rates if name != "rest")):
             try:
-                delay.find(blueprint, part)
+                find(blueprint, part)
             except LabError as error:
                 raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
 

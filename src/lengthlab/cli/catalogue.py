@@ -91,8 +91,8 @@ def models(name: str | None, as_json: bool) -> None:
 
 def _off(model: Model, vocabulary: int) -> list[str]:
     """The parts that the first phase of delayed training switches off."""
-    from lengthlab.delay import find
     from lengthlab.schedule import delayed
+    from lengthlab.switch import find
 
     try:
         return [site.name for site in find(model.build(vocabulary), *delayed().phases[0].off)]

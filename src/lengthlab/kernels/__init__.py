@@ -30,7 +30,8 @@ def serve_embedding(weight_VD: Tensor) -> bool:
 
 def serve_recurrence(x_ND: Tensor) -> bool:
     """Whether the recurrence has one: for types of 16 bits, if its weights pass through a multiprocessor's memory in large
-    enough pieces. In fp32, whose products the matrix units do not make, a step took 65 ms; cuDNN's takes a tenth of that.
+    enough pieces. The matrix units make no exact products in fp32: a step of attention-on-lstm took 65 ms with the kernel on
+    an H200, where cuDNN's LSTM is 5 ms of it.
     """
     return serve_tokens(x_ND) and x_ND.dtype.itemsize == 2 and fits_recurrence(x_ND.shape[-1], x_ND.dtype, x_ND.device)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from lengthlab.delay import find
 from lengthlab.schedule import Phase, Schedule
+from lengthlab.switch import find
 
 
 def adam(network: nn.Module, schedule: Schedule) -> torch.optim.Adam:

@@ -12,11 +12,11 @@ from torch import nn
 
 import lengthlab
 from lengthlab.compute import device_named, hardware, settled
-from lengthlab.delay import Delay, find
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import SAMPLES, Count, accuracy
 from lengthlab.run import Run
 from lengthlab.store import Folder
+from lengthlab.switch import Delay, find
 from lengthlab.training.checkpoint import load_weights
 
 

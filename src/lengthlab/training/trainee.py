@@ -11,12 +11,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from lengthlab.delay import Delay, find
 from lengthlab.errors import RunFailed
 from lengthlab.models.documents import lay_out
 from lengthlab.run import Run
 from lengthlab.schedule import Phase
 from lengthlab.seeds import seed_for
+from lengthlab.switch import Delay, find
 from lengthlab.training.feed import BLOCK, Block, Feed, Lesson, documents_of
 from lengthlab.training.loss import answer_loss
 from lengthlab.training.optimizer import adam, set_rates

@@ -32,7 +32,7 @@ def lstm_in_each_block(profile: Profile) -> Model:
     """The hybrid block with all of it repeated: LSTM, attention and MLP in every block. `attention` and `attend` mean in each
     block what they mean in the paper's seven: attention with its MLP, and the attention function alone.
 
-    >>> from lengthlab.delay import find
+    >>> from lengthlab.switch import find
     >>> from lengthlab.experiments.dat.profile import SHORT
     >>> network = lstm_in_each_block(replace(SHORT, width=16)).build(vocabulary=20)
     >>> [site.name for site in find(network, "attention")]

@@ -1,0 +1,271 @@
+"""The switch: parts of a model that are off at first, and opened later.
+
+Off means skipped: the part's forward does not run, its parameters get no gradient, and so no optimizer moves, decays or keeps
+state for them. Where the part stands in a chain, what comes in goes out unchanged; where its output would be added to
+something, nothing is added.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
+
+from lengthlab.errors import require
+from lengthlab.switch.opening import Opening, Ramped, Watch
+from lengthlab.switch.sites import Instead, Parts, Site, choose
+from lengthlab.switch.stand_in import Forward, StandIn
+
+Until = int | Callable[[Mapping[str, Any]], bool]
+"""After so many steps of the optimizer, or when this is true of the metrics of an evaluation."""
+
+_held: WeakKeyDictionary[nn.Module, ref[Delay]] = WeakKeyDictionary()
+"""Which delay has a module, as long as there is one."""
+
+
+class DelayWarning(UserWarning):
+    """Something about a delay that is allowed, and probably not meant."""
+
+
+def _untouched(module: nn.Module, inputs: object) -> None:
+    """A hook that does nothing."""
+
+
+class Delay:
+    """A set of sites that are off or on together. `delay` and `delay_attention` make one, closed.
+
+    While closed, the `forward` of each module object is replaced (its class, its weights and the names in its state dict are
+    untouched); `open` puts it back.
+    """
+
+    def __init__(self, sites: tuple[Site, ...], until: Until | None = None, opening: Opening = Opening()) -> None:
+        self.sites, self.until, self.opening = sites, until, opening
+        self.is_open = True
+        self.steps = 0
+        """Steps of the optimizer so far, as `step`, `watch` or a callback counted them."""
+        self.opened_at: int | None = None
+        self._found: dict[str, Any] = {}
+        """By site, the forward that somebody had set on the module object before us, if any."""
+        self._hooks: list[RemovableHandle] = []
+        self._ramps: list[Ramped] = []
+        self._watches: list[Watch] = []
+        self._missed = False
+
+    def close(self) -> None:
+        """Off, from the next forward on."""
+        if not self.is_open:
+            return
+        self._restore()
+        for site in self.sites:
+            self._replace(site, site.stand_in)
+            # torch's fused transformer layer never calls its attention module, unless that has a hook.
+            self._hooks.append(site.module.register_forward_pre_hook(_untouched))
+        for parameter in self.parameters():
+            parameter.grad = None
+        for watch in self._watches:
+            watch.forget()
+        self.is_open, self.opened_at = False, None
+
+    def open(self) -> None:
+        """On, from the next forward on."""
+        if self.is_open:
+            return
+        self._restore()
+        self.is_open, self.opened_at = True, self.steps
+        if self.opening.ramp:
+            self._ramps = [Ramped(site.module.forward, site.stand_in) for site in self.sites]
+            for site, ramp in zip(self.sites, self._ramps, strict=True):
+                self._replace(site, ramp)
+
+    def step(self) -> None:
+        """Say that the optimizer has made a step."""
+        self.go_to(self.steps + 1)
+
+    def go_to(self, steps: int) -> None:
+        """Say how many steps the optimizer has made in all."""
+        self.steps = steps
+        if not self.is_open and isinstance(self.until, int) and steps >= self.until:
+            self.open()
+        if self._ramps:
+            weight = self.opening.weight(self._since)
+            for ramp in self._ramps:
+                ramp.weight.fill_(weight)
+            if weight == 1.0:
+                self._restore()
+
+    def observe(self, metrics: Mapping[str, Any]) -> None:
+        """Say what an evaluation found, for an `until` that asks for it."""
+        if self.is_open or self.until is None or isinstance(self.until, int):
+            return
+        try:
+            fulfilled = self.until(metrics)
+        except KeyError as missing:
+            if not self._missed:
+                known = ", ".join(sorted(map(str, metrics))) or "nothing"
+                warnings.warn(f"until= asks for {missing}, and there is: {known}", DelayWarning, stacklevel=2)
+            self._missed = True
+            return
+        if fulfilled:
+            self.open()
+
+    def watch(self, optimizer: Optimizer) -> Delay:
+        """Count this optimizer's steps, and scale those of the opened part where `rate` or `warm_up` say so."""
+        require(all(watch.optimizer is not optimizer for watch in self._watches), "this delay watches this optimizer already")
+        first = not self._watches
+        share = lambda: self.opening.share(self._since)  # noqa: E731
+        self._watches.append(Watch(optimizer, list(self.parameters()), share, self.step if first else lambda: None))
+        return self
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The parameters that stand still while closed."""
+        for site in self.sites:
+            yield from site.parameters()
+
+    def forget(self, optimizer: Optimizer) -> None:
+        """Drop what the optimizer remembers of these parameters, so that they start afresh when they are opened."""
+        for parameter in self.parameters():
+            optimizer.state.pop(parameter, None)
+
+    def remove(self) -> None:
+        """Leave the model as it was found."""
+        self.is_open = True
+        self._restore()
+        while self._watches:
+            self._watches.pop().remove()
+        for site in self.sites:
+            _held.pop(site.module, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint should keep of it; JSON can."""
+        return {
+            "sites": [site.name for site in self.sites],
+            "until": self.until if isinstance(self.until, int) or self.until is None else "a metric",
+            "steps": self.steps,
+            "opened_at": self.opened_at,
+            "is_open": self.is_open,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on as the checkpoint has it: open if it was, closed if it was."""
+        mine = self.state_dict()
+        strange = [name for name in state["sites"] if name not in mine["sites"]]
+        lacking = [name for name in mine["sites"] if name not in state["sites"]]
+        require(
+            not strange and not lacking,
+            f"the checkpoint is of a model in which other parts are delayed: {', '.join(strange or lacking)} "
+            f"{'is not among those of this one' if strange else 'is not among its'}",
+        )
+        if state["until"] != mine["until"]:
+            text = f"this run was begun with until={state['until']} and goes on with until={mine['until']}"
+            warnings.warn(text, DelayWarning, stacklevel=2)
+        late = not state["is_open"] and isinstance(self.until, int) and self.until <= state["steps"]
+        require(not late, f"until={self.until} is in the past: the checkpoint is closed after {state['steps']} steps")
+        (self.open if state["is_open"] else self.close)()
+        self.opened_at = state["opened_at"]
+        self.go_to(state["steps"])
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Delay, {self._status()}:", *_table(self.sites)])
+
+    def _status(self) -> str:
+        if self.is_open:
+            return "open" if self.opened_at is None else f"open since step {self.opened_at}"
+        until = f" until step {self.until}" if isinstance(self.until, int) else " until a metric says so" if self.until else ""
+        return f"closed{until}"
+
+    @property
+    def _since(self) -> int:
+        """Steps since it was opened."""
+        return self.steps - (self.opened_at or 0)
+
+    def _replace(self, site: Site, forward: Forward) -> None:
+        # Some libraries set `forward` on the object themselves: keep theirs. A stand-in there is that of a copied model.
+        own = vars(site.module).get("forward")
+        self._found[site.name] = None if isinstance(own, StandIn) else own
+        site.module.forward = forward
+
+    def _restore(self) -> None:
+        """Every module's forward as it was found."""
+        for site in self.sites:
+            if site.name in self._found:
+                vars(site.module).pop("forward", None)
+                own = self._found.pop(site.name)
+                vars(site.module).update({} if own is None else {"forward": own})
+        while self._hooks:
+            self._hooks.pop().remove()
+        self._ramps = []
+
+
+def _table(sites: tuple[Site, ...]) -> list[str]:
+    rows = [("module", "parameters", "while off")]
+    for site in sites:
+        shared = f"; shared with other parts, where they learn on: {', '.join(site.shared)}" if site.shared else ""
+        instead = str(site.stand_in) if isinstance(site.stand_in, StandIn) else getattr(site.stand_in, "__name__", "own")
+        rows.append((site.name, f"{sum(each.numel() for each in site.parameters()):,}", instead + shared))
+    wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return [f"  {name:<{wide[0]}}  {count:>{wide[1]}}  {instead}" for name, count, instead in rows]
+
+
+def delay(
+    model: nn.Module,
+    parts: Parts,
+    until: Until | None = None,
+    instead: Instead | None = None,
+    rate: float = 1.0,
+    warm_up: int = 0,
+    ramp: int = 0,
+) -> Delay:
+    """Switch these parts of a model off. They open with `open()`, or by themselves: `until` a step or a metric.
+
+    `parts` are names of modules matched from their end (`"layers.*.mlp"`), modules, or a predicate of name and module.
+    `instead` says what they give while off, if it is not found out rightly: `"zeros"`, `"input"` or a function of their inputs.
+    `rate`, `warm_up` and `ramp` open them gently: see `Opening`.
+
+    >>> model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    >>> later = delay(model, "1", until=2_000)
+    >>> later
+    Delay, closed until step 2000:
+      module  parameters  while off
+      1                6  its input
+    >>> later.open()
+    """
+    return _closed(model, choose(model, parts, instead), until, Opening(rate, warm_up, ramp))
+
+
+def delay_attention(
+    model: nn.Module,
+    modules: Parts | None = None,
+    until: Until | None = None,
+    instead: Instead | None = None,
+    rate: float = 1.0,
+    warm_up: int = 0,
+    ramp: int = 0,
+) -> Delay:
+    """`delay` for softmax attention, which is found; recurrent mixers (LSTM, Mamba, linear attention) are left alone.
+
+    >>> layer = nn.TransformerEncoderLayer(8, nhead=2)
+    >>> delay_attention(layer)
+    Delay, closed:
+      module     parameters  while off
+      self_attn         288  (zeros, None)
+    """
+    return _closed(model, choose(model, modules, instead), until, Opening(rate, warm_up, ramp))
+
+
+def _closed(model: nn.Module, sites: tuple[Site, ...], until: Until | None, opening: Opening) -> Delay:
+    require(not isinstance(until, int) or until >= 1, f"until={until} is in the past: name a step of the optimizer to come")
+    for site in sites:
+        holder = _held[site.module]() if site.module in _held else None
+        require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
+    if isinstance(model, DistributedDataParallel):
+        require(model.find_unused_parameters, "DistributedDataParallel needs find_unused_parameters=True while parts are off")
+    made = Delay(sites, until, opening)
+    made.close()
+    _held.update({site.module: ref(made) for site in sites})
+    return made

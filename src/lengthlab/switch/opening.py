@@ -1,0 +1,112 @@
+"""How a part is opened: at once, as the paper does it, or gently.
+
+The learning rate of the opened part is scaled without touching groups or schedules: an optimizer's step is in proportion to its
+learning rate, so taking only a share of the step that was made is the same as a smaller rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
+
+from lengthlab.errors import require
+from lengthlab.switch.stand_in import Forward
+
+
+@dataclass(frozen=True)
+class Opening:
+    """`rate` times the learning rate of the others, reached over `warm_up` steps; the part's contribution grows over `ramp`
+    steps.
+
+    >>> gently = Opening(rate=0.5, warm_up=4, ramp=10)
+    >>> [gently.share(since) for since in (0, 1, 3, 100)], gently.weight(5)
+    ([0.125, 0.25, 0.5, 0.5], 0.5)
+    """
+
+    rate: float = 1.0
+    warm_up: int = 0
+    ramp: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.rate > 0, f"rate must be above 0, not {self.rate}")
+        require(self.warm_up >= 0, f"warm_up must be at least 0 steps, not {self.warm_up}")
+        require(self.ramp >= 0, f"ramp must be at least 0 steps, not {self.ramp}")
+
+    def share(self, since: int) -> float:
+        """Of a step, so many steps after the opening."""
+        return self.rate * min(1.0, (since + 1) / self.warm_up) if self.warm_up else self.rate
+
+    def weight(self, since: int) -> float:
+        """Of the part's contribution."""
+        return min(1.0, since / self.ramp) if self.ramp else 1.0
+
+
+class Ramped:
+    """The forward of a part whose contribution is still growing. The weight is a tensor, so that compiled code need not be
+    compiled again when it changes.
+    """
+
+    def __init__(self, forward: Forward, stand_in: Forward) -> None:
+        self.forward, self.stand_in = forward, stand_in
+        self.weight = torch.zeros(())
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        on = self.forward(*inputs, **named)
+        several = isinstance(on, tuple)
+        first = on[0] if several else on
+        off = self._off(first, inputs, named)
+        mixed = off + self.weight.to(first) * (first - off)
+        return (mixed, *on[1:]) if several else mixed
+
+    def _off(self, first: Tensor, inputs: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
+        uncounted = {name: value for name, value in named.items() if not hasattr(value, "update")}
+        off = self.stand_in(*inputs, **uncounted)
+        off = off[0] if isinstance(off, tuple) else off
+        assert isinstance(off, Tensor)
+        return off.to(first)
+
+
+class Watch:
+    """Hooks on an optimizer: before a step, remember these parameters; after it, take back what is more than their share."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        parameters: Sequence[nn.Parameter],
+        share: Callable[[], float],
+        stepped: Callable[[], None],
+    ) -> None:
+        self.optimizer, self.parameters, self.share, self.stepped = optimizer, list(parameters), share, stepped
+        self._before: list[Tensor] = []
+        self._hooks: list[RemovableHandle] = [
+            optimizer.register_step_pre_hook(lambda *_: self._remember()),
+            optimizer.register_step_post_hook(lambda *_: self._settle()),
+        ]
+
+    def remove(self) -> None:
+        while self._hooks:
+            self._hooks.pop().remove()
+
+    def forget(self) -> None:
+        """Drop what the optimizer remembers of these parameters."""
+        for parameter in self.parameters:
+            self.optimizer.state.pop(parameter, None)
+
+    def _remember(self) -> None:
+        moving = [parameter for parameter in self.parameters if parameter.grad is not None]
+        self._before = [parameter.detach().clone() for parameter in moving] if moving and self.share() != 1.0 else []
+
+    @torch.no_grad()
+    def _settle(self) -> None:
+        if self._before:
+            moved = [parameter for parameter in self.parameters if parameter.grad is not None]
+            for parameter, before in zip(moved, self._before, strict=True):
+                parameter.copy_(before + self.share() * (parameter - before))
+            self._before = []
+        self.stepped()

@@ -1,0 +1,88 @@
+"""Several delays that open one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch.optim import Optimizer
+
+from lengthlab.errors import require
+from lengthlab.switch.delay import Delay
+from lengthlab.switch.sites import Site
+
+
+class Stages:
+    """Delays in the order in which they open; a later one waits for those before it. Used as one delay is.
+
+    >>> from torch import nn
+    >>> from lengthlab.switch.delay import delay
+    >>> model = nn.ModuleDict({"lower": nn.Linear(2, 2), "upper": nn.Linear(2, 2)})
+    >>> stages = Stages(delay(model, "lower", until=1), delay(model, "upper", until=2))
+    >>> stages.step()
+    >>> [stage.is_open for stage in stages.delays]
+    [True, False]
+    """
+
+    def __init__(self, *delays: Delay) -> None:
+        require(len(delays) > 0, "there is no stage")
+        steps = [delay.until for delay in delays if isinstance(delay.until, int)]
+        require(steps == sorted(steps), f"stages open one after another, not at steps {steps}")
+        self.delays = delays
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        return tuple(site for delay in self.delays for site in delay.sites)
+
+    @property
+    def is_open(self) -> bool:
+        return all(delay.is_open for delay in self.delays)
+
+    @property
+    def steps(self) -> int:
+        return self.delays[0].steps
+
+    def open(self) -> None:
+        """The next stage."""
+        waiting = [delay for delay in self.delays if not delay.is_open]
+        if waiting:
+            waiting[0].open()
+
+    def close(self) -> None:
+        """All of them."""
+        for delay in self.delays:
+            delay.close()
+
+    def step(self) -> None:
+        self.go_to(self.steps + 1)
+
+    def go_to(self, steps: int) -> None:
+        for delay in self.delays:
+            delay.go_to(steps)
+
+    def observe(self, metrics: Mapping[str, Any]) -> None:
+        """For the stage that is next."""
+        waiting = [delay for delay in self.delays if not delay.is_open]
+        if waiting:
+            waiting[0].observe(metrics)
+
+    def watch(self, optimizer: Optimizer) -> Stages:
+        for delay in self.delays:
+            delay.watch(optimizer)
+        return self
+
+    def remove(self) -> None:
+        for delay in self.delays:
+            delay.remove()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"stages": [delay.state_dict() for delay in self.delays]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        kept = state.get("stages", [state])
+        require(len(kept) == len(self.delays), f"the checkpoint has {len(kept)} stages, and there are {len(self.delays)}")
+        for delay, each in zip(self.delays, kept, strict=True):
+            delay.load_state_dict(each)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.delays))
