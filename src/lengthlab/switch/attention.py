@@ -25,10 +25,15 @@ SOFTMAX = {
     "flash_attn_with_kvcache",
     "_flash_attention_forward",
     "parallel_attn",
+    "parallel_forgetting_attn",
+    "parallel_nsa",
+    "attn_decoding_one_step",
 }
 """Functions that weigh values by a softmax of scores."""
 NAMES = ("atten", "mha")
 """What modules that do so are called."""
+OTHER = "linear"
+"""What they are not called: linear attention may take a softmax of queries and of keys, each by itself."""
 
 
 def is_attention(module: nn.Module) -> bool:
@@ -41,7 +46,8 @@ def is_attention(module: nn.Module) -> bool:
 
 
 def is_called_attention(module: nn.Module) -> bool:
-    return any(name in type(module).__name__.lower() for name in NAMES)
+    called = type(module).__name__.lower()
+    return any(name in called for name in NAMES) and OTHER not in called
 
 
 def _mentioned(kind: type[nn.Module]) -> Iterator[str]:

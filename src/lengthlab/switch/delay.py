@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
@@ -33,8 +34,18 @@ class DelayWarning(UserWarning):
     """Something about a delay that is allowed, and probably not meant."""
 
 
-def _untouched(module: nn.Module, inputs: object) -> None:
-    """A hook that does nothing."""
+def _look_at_wrapper(module: nn.Module, inputs: object) -> None:
+    """A hook before a closed module: does what was put around the model since then bear with parts that are off?"""
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        _require_unused_are_found(DistributedDataParallel._active_ddp_module)
+
+
+def _require_unused_are_found(model: nn.Module | None) -> None:
+    if isinstance(model, DistributedDataParallel):
+        require(
+            model.find_unused_parameters and not model.static_graph,
+            "DistributedDataParallel needs find_unused_parameters=True, and no static_graph=True, while parts are off",
+        )
 
 
 class Delay:
@@ -56,6 +67,8 @@ class Delay:
         self._ramps: list[Ramped] = []
         self._watches: list[Watch] = []
         self._missed = False
+        self.after: Delay | None = None
+        """One that has to be open before this opens by itself."""
 
     def close(self) -> None:
         """Off, from the next forward on."""
@@ -65,7 +78,7 @@ class Delay:
         for site in self.sites:
             self._replace(site, site.stand_in)
             # torch's fused transformer layer never calls its attention module, unless that has a hook.
-            self._hooks.append(site.module.register_forward_pre_hook(_untouched))
+            self._hooks.append(site.module.register_forward_pre_hook(_look_at_wrapper))
         for parameter in self.parameters():
             parameter.grad = None
         for watch in self._watches:
@@ -90,7 +103,7 @@ class Delay:
     def go_to(self, steps: int) -> None:
         """Say how many steps the optimizer has made in all."""
         self.steps = steps
-        if not self.is_open and isinstance(self.until, int) and steps >= self.until:
+        if not self.is_open and not self._waits and isinstance(self.until, int) and steps >= self.until:
             self.open()
         if self._ramps:
             weight = self.opening.weight(self._since)
@@ -101,7 +114,7 @@ class Delay:
 
     def observe(self, metrics: Mapping[str, Any]) -> None:
         """Say what an evaluation found, for an `until` that asks for it."""
-        if self.is_open or self.until is None or isinstance(self.until, int):
+        if self.is_open or self._waits or self.until is None or isinstance(self.until, int):
             return
         try:
             fulfilled = self.until(metrics)
@@ -114,18 +127,26 @@ class Delay:
         if fulfilled:
             self.open()
 
-    def watch(self, optimizer: Optimizer) -> Delay:
-        """Count this optimizer's steps, and scale those of the opened part where `rate` or `warm_up` say so."""
+    def watch(self, optimizer: Optimizer, counts: bool = True) -> Delay:
+        """Count this optimizer's steps, and scale those of the opened part where `rate` or `warm_up` say so.
+
+        Of several, the first counts; none does with `counts=False`, where somebody else calls `step` or `go_to`.
+        """
         require(all(watch.optimizer is not optimizer for watch in self._watches), "this delay watches this optimizer already")
-        first = not self._watches
-        share = lambda: self.opening.share(self._since)  # noqa: E731
-        self._watches.append(Watch(optimizer, list(self.parameters()), share, self.step if first else lambda: None))
+        share = lambda: self.opening.share(self._since) if self.is_open else 1.0  # noqa: E731
+        stepped = self.step if counts and not self._watches else lambda: None
+        self._watches.append(Watch(optimizer, list(self.parameters()), share, stepped))
         return self
 
+    def unwatch(self, optimizer: Optimizer) -> None:
+        """Let go of an optimizer; one that is not watched is let go of already."""
+        for watch in [each for each in self._watches if each.optimizer is optimizer]:
+            watch.remove()
+            self._watches.remove(watch)
+
     def parameters(self) -> Iterator[nn.Parameter]:
-        """The parameters that stand still while closed."""
-        for site in self.sites:
-            yield from site.parameters()
+        """The parameters that stand still while closed, each once."""
+        yield from dict.fromkeys(parameter for site in self.sites for parameter in site.parameters())
 
     def forget(self, optimizer: Optimizer) -> None:
         """Drop what the optimizer remembers of these parameters, so that they start afresh when they are opened."""
@@ -162,10 +183,10 @@ class Delay:
             f"{'is not among those of this one' if strange else 'is not among its'}",
         )
         if state["until"] != mine["until"]:
+            late = not state["is_open"] and isinstance(self.until, int) and self.until <= state["steps"]
+            require(not late, f"until={self.until} is in the past: the checkpoint is closed after {state['steps']} steps")
             text = f"this run was begun with until={state['until']} and goes on with until={mine['until']}"
             warnings.warn(text, DelayWarning, stacklevel=2)
-        late = not state["is_open"] and isinstance(self.until, int) and self.until <= state["steps"]
-        require(not late, f"until={self.until} is in the past: the checkpoint is closed after {state['steps']} steps")
         (self.open if state["is_open"] else self.close)()
         self.opened_at = state["opened_at"]
         self.go_to(state["steps"])
@@ -180,14 +201,18 @@ class Delay:
         return f"closed{until}"
 
     @property
+    def _waits(self) -> bool:
+        return self.after is not None and not self.after.is_open
+
+    @property
     def _since(self) -> int:
         """Steps since it was opened."""
         return self.steps - (self.opened_at or 0)
 
     def _replace(self, site: Site, forward: Forward) -> None:
-        # Some libraries set `forward` on the object themselves: keep theirs. A stand-in there is that of a copied model.
+        # Some libraries set `forward` on the object themselves: keep theirs. Ours, if it is there, is that of a copied model.
         own = vars(site.module).get("forward")
-        self._found[site.name] = None if isinstance(own, StandIn) else own
+        self._found[site.name] = None if isinstance(own, (StandIn, Ramped)) or own is site.stand_in else own
         site.module.forward = forward
 
     def _restore(self) -> None:
@@ -263,8 +288,7 @@ def _closed(model: nn.Module, sites: tuple[Site, ...], until: Until | None, open
     for site in sites:
         holder = _held[site.module]() if site.module in _held else None
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
-    if isinstance(model, DistributedDataParallel):
-        require(model.find_unused_parameters, "DistributedDataParallel needs find_unused_parameters=True while parts are off")
+    _require_unused_are_found(model)
     made = Delay(sites, until, opening)
     made.close()
     _held.update({site.module: ref(made) for site in sites})

@@ -54,7 +54,8 @@ class Ramped:
 
     def __init__(self, forward: Forward, stand_in: Forward) -> None:
         self.forward, self.stand_in = forward, stand_in
-        self.weight = torch.zeros(())
+        with torch.inference_mode(False):  # an evaluation may open it, and training could not use a tensor of inference mode
+            self.weight = torch.zeros(())
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         on = self.forward(*inputs, **named)
@@ -99,14 +100,13 @@ class Watch:
             self.optimizer.state.pop(parameter, None)
 
     def _remember(self) -> None:
-        moving = [parameter for parameter in self.parameters if parameter.grad is not None]
-        self._before = [parameter.detach().clone() for parameter in moving] if moving and self.share() != 1.0 else []
+        # All of them: where the step is given a closure, as Lightning does, gradients come only now.
+        self._before = [] if self.share() == 1.0 else [parameter.detach().clone() for parameter in self.parameters]
 
     @torch.no_grad()
     def _settle(self) -> None:
         if self._before:
-            moved = [parameter for parameter in self.parameters if parameter.grad is not None]
-            for parameter, before in zip(moved, self._before, strict=True):
+            for parameter, before in zip(self.parameters, self._before, strict=True):
                 parameter.copy_(before + self.share() * (parameter - before))
             self._before = []
         self.stepped()

@@ -18,6 +18,10 @@ Parts = str | nn.Module | Callable[[str, nn.Module], bool] | Iterable[str | nn.M
 one."""
 Instead = Literal["zeros", "input"] | Forward
 """What a module gives while off: zeros, what came in, or whatever a function makes of its inputs."""
+WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+"""Classes that are put around a model, and where they have it. Names are those of the model inside."""
+ATTENTION = ("attention", "attend")
+"""Names that stand for whatever is softmax attention, in a model that has nothing so named."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,14 @@ class Site:
 
 def find(model: nn.Module, *parts: str) -> tuple[Site, ...]:
     """The outermost modules whose names end in one of these; `*` stands for any one name or piece of it."""
+    model = _unwrapped(model)
     names = {name for part in parts for name in _matching(model, part)}
     return _sites(model, [name for name in _places(model) if name in _outermost(names)], None)
 
 
 def choose(model: nn.Module, parts: Parts | None, instead: Instead | None = None) -> tuple[Site, ...]:
     """The modules that are meant; attention where nothing is said. One that is meant twice is an error."""
+    model = _unwrapped(model)
     meant: dict[str, str] = {}
     for words, names in _asked(model, parts):
         outer = sorted(_outermost(set(names)))
@@ -57,11 +63,17 @@ def choose(model: nn.Module, parts: Parts | None, instead: Instead | None = None
     return _sites(model, [name for name in _places(model) if name in meant], instead)
 
 
+def _unwrapped(model: nn.Module) -> nn.Module:
+    while type(model).__name__ in WRAPPERS:
+        model = model.get_submodule(WRAPPERS[type(model).__name__])
+    return model
+
+
 def _asked(model: nn.Module, parts: Parts | None) -> list[tuple[str, list[str]]]:
     """What was asked for, in words, and the names that answer to it."""
     places = _places(model)
     if parts is None:
-        found = [_whole(name, places) for name, (_, module) in places.items() if is_attention(module)]
+        found = _attention(model)
         require(len(found) > 0, "no softmax attention found in the model; name it: modules=['layers.*.self_attn']")
         return [("the search for attention", found)]
     if isinstance(parts, (str, nn.Module)):
@@ -75,12 +87,22 @@ def _asked(model: nn.Module, parts: Parts | None) -> list[tuple[str, list[str]]]
     return asked
 
 
+def _attention(model: nn.Module) -> list[str]:
+    places = _places(model)
+    return [_whole(name, places) for name, (_, module) in places.items() if is_attention(module)]
+
+
 def _whole(name: str, places: dict[str, tuple[nn.Module, nn.Module]]) -> str:
     """The attention that a module is the inner part of, unless that has a norm: then it may have a residual path, too."""
     outer = name.rpartition(".")[0]
-    while outer and is_called_attention(places[outer][1]) and not any(map(_is_norm, places[outer][1].modules())):
+    while outer and is_called_attention(places[outer][1]) and not _has_norm(places[outer][1]):
         name, outer = outer, outer.rpartition(".")[0]
     return name
+
+
+def _has_norm(module: nn.Module) -> bool:
+    """Apart from norms of queries and keys."""
+    return any(_is_norm(each) and name.rpartition(".")[2][:1] not in ("q", "k") for name, each in module.named_modules())
 
 
 def _words(part: str | nn.Module) -> str:
@@ -93,7 +115,7 @@ def _matching(model: nn.Module, part: str | nn.Module) -> list[str]:
         found = [name for name, (_, module) in places.items() if module is part]
         require(len(found) > 0, f"the {type(part).__name__} that should be delayed is not in the model")
         return found
-    found = [name for name in places if _ends_in(name, part)]
+    found = [name for name in places if _ends_in(name, part)] or (_attention(model) if part in ATTENTION else [])
     if not found:
         known = {name.rsplit(".", 1)[-1] for name in places}
         raise LabError(f"no part of the model is named '{part}'; {nearest(part, known)}")
@@ -112,6 +134,9 @@ def _places(model: nn.Module) -> dict[str, tuple[nn.Module, nn.Module]]:
 def _sites(model: nn.Module, names: list[str], instead: Instead | None) -> tuple[Site, ...]:
     places = _places(model)
     modules = {places[name][1]: name for name in reversed(names)}  # the first name of each
+    for module, name in modules.items():
+        called = type(module).forward is not nn.Module.forward or "forward" in vars(module)
+        require(called, f"'{name}' is a {type(module).__name__}, which is never called itself; name what is in it: '{name}.*'")
     elsewhere = _elsewhere(model, list(modules))
     return tuple(
         Site(

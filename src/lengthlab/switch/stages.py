@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from torch.optim import Optimizer
@@ -29,6 +30,8 @@ class Stages:
         steps = [delay.until for delay in delays if isinstance(delay.until, int)]
         require(steps == sorted(steps), f"stages open one after another, not at steps {steps}")
         self.delays = delays
+        for earlier, later in pairwise(delays):
+            later.after = earlier
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -66,10 +69,14 @@ class Stages:
         if waiting:
             waiting[0].observe(metrics)
 
-    def watch(self, optimizer: Optimizer) -> Stages:
+    def watch(self, optimizer: Optimizer, counts: bool = True) -> Stages:
         for delay in self.delays:
-            delay.watch(optimizer)
+            delay.watch(optimizer, counts)
         return self
+
+    def unwatch(self, optimizer: Optimizer) -> None:
+        for delay in self.delays:
+            delay.unwatch(optimizer)
 
     def remove(self) -> None:
         for delay in self.delays:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError
@@ -45,26 +46,35 @@ class StandIn:
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         x = self._input(inputs, named)
-        self._count(x, named)
-        return self.instead_of(x)
-
-    def instead_of(self, x: Tensor) -> Any:
-        """What is given for this input."""
-        out = self.alone(x)
-        return (out, *(None for _ in range(self.values - 1))) if self.values else out
+        cache = next((named[name] for name in CACHES if named.get(name) is not None), None)
+        self._count(x, cache, named.get("layer_idx", self.layer))
+        if self.values == 3:  # by custom: what comes out, the weights, the cache
+            return self.alone(x), None, cache
+        return (self.alone(x), *(None for _ in range(self.values - 1))) if self.values else self.alone(x)
 
     def alone(self, x: Tensor) -> Tensor:
         """The first of what is given."""
-        return x if self.keeps else x.new_zeros(*x.shape[:-1], self.width or x.shape[-1])
+        if self.keeps:
+            return x
+        # zeros_like where it will do: of a nested tensor, which torch's transformer makes of a padded batch, there is no shape.
+        return torch.zeros_like(x) if self.width in (None, x.size(-1)) else x.new_zeros(*x.shape[:-1], self.width)
 
     def _input(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
         candidates = (*inputs, named.get(self.first), *named.values())
-        return next(each for each in candidates if isinstance(each, Tensor))
+        found = next((each for each in candidates if isinstance(each, Tensor)), None)
+        if found is None:
+            raise LabError(
+                "a part that is off was called without a tensor: say what it gives with instead=, a function of its inputs"
+            )
+        return found
 
-    def _count(self, x: Tensor, named: dict[str, Any]) -> None:
-        cache = next((named[name] for name in CACHES if named.get(name) is not None), None)
-        layer = named.get("layer_idx", self.layer)
-        if layer is not None and cache is not None and hasattr(cache, "update"):
+    def _count(self, x: Tensor, cache: Any, layer: int | None) -> None:
+        if layer is None or not _takes_keys(cache, layer):
+            return
+        if "attn_state" in inspect.signature(cache.update).parameters:  # that of flash-linear-attention
+            nothing = x.new_zeros(len(x), x.shape[1], 1)
+            cache.update(attn_state=(nothing, nothing), layer_idx=layer, offset=x.shape[1])
+        else:
             nothing = x.new_zeros(len(x), 1, x.shape[1], 1)
             cache.update(nothing, nothing, layer)
 
@@ -75,10 +85,17 @@ class StandIn:
 
 def stand_in_for(name: str, module: nn.Module, keeps: bool) -> StandIn:
     """For a module of this name in its model."""
-    values = 2 if isinstance(module, PAIRS) else _values(name, module)
-    layer = getattr(module, "layer_idx", None)
+    values = _values(name, module)
+    layers = [layer for each in module.modules() if isinstance(layer := getattr(each, "layer_idx", None), int)]
     width = None if keeps else _width(module)
-    return StandIn(keeps, values, _first_input(module), width, layer if isinstance(layer, int) else None)
+    return StandIn(keeps, values, _first_input(module), width, layers[0] if layers else None)
+
+
+def _takes_keys(cache: Any, layer: int) -> bool:
+    """Whether a cache keeps keys and values for a layer; for a recurrent one it keeps a state."""
+    layers = getattr(cache, "layers", None)
+    kept = layers[layer] if isinstance(layers, list) and layer < len(layers) else cache
+    return hasattr(cache, "update") and hasattr(kept, "update")
 
 
 def _first_input(module: nn.Module) -> str:
@@ -95,16 +112,19 @@ def _width(module: nn.Module) -> int | None:
     return None
 
 
-def _values(name: str, module: nn.Module) -> int:
-    """How many values `forward` returns, read from its source; 0: one, and not in a tuple."""
+def _values(name: str, module: nn.Module, method: str = "forward") -> int:
+    """How many values a method returns, read from its source; 0: one, and not in a tuple."""
+    if isinstance(module, PAIRS):
+        return 2
     try:
-        source = textwrap.dedent(inspect.getsource(inspect.unwrap(type(module).forward)))
+        source = textwrap.dedent(inspect.getsource(inspect.unwrap(getattr(type(module), method))))
         body = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError):
         return 0  # written in a notebook's cell that is gone, or not in Python
     assigned = {target.id: node.value for node in _nodes(body, ast.Assign) for target in _names(node)}
-    found = {_length(assigned.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value)
-             for node in _nodes(body, ast.Return) if node.value is not None}  # fmt: skip
+    returned = [node.value for node in _nodes(body, ast.Return) if node.value is not None]
+    meant = [assigned.get(value.id, value) if isinstance(value, ast.Name) else value for value in returned]
+    found = {_length(name, module, value) for value in meant if _own_name(value) != method}
     if len(found) > 1:
         raise LabError(
             f"cannot tell what '{name}' gives back while off: the forward of {type(module).__name__} returns one value in one "
@@ -126,5 +146,19 @@ def _names(assignment: ast.Assign) -> list[ast.Name]:
     return [target for target in assignment.targets if isinstance(target, ast.Name)]
 
 
-def _length(value: ast.expr) -> int:
+def _length(name: str, module: nn.Module, value: ast.expr) -> int:
+    """Of what is returned; where that is what an inner module or another method returns, theirs."""
+    own = _own_name(value)
+    inner = getattr(module, own, None) if own else None
+    if isinstance(inner, nn.Module):
+        return _values(name, inner)
+    if own and inspect.isfunction(getattr(type(module), own, None)):
+        return _values(name, module, own)
     return len(value.elts) if isinstance(value, ast.Tuple) else 0
+
+
+def _own_name(value: ast.expr) -> str | None:
+    """`attend`, of `self.attend(...)`."""
+    called = value.func if isinstance(value, ast.Call) else None
+    mine = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self"
+    return called.attr if isinstance(called, ast.Attribute) and mine else None
