@@ -12,7 +12,7 @@ from typing import Any
 
 from lengthlab import source
 from lengthlab.errors import LabError, nearest
-from lengthlab.models import Attention, LogN, Lstm, Mlp, Model, NoPositions, PlainScores, Rope
+from lengthlab.models import Attention, CausalLm, LogN, Lstm, Mlp, Model, NoPositions, PlainScores, Rope
 from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual, kebab
 from lengthlab.schedule import Epochs, Phase, Schedule
 from lengthlab.tasks import ModuloRecall
@@ -25,7 +25,7 @@ BUILT_IN: dict[str, type] = {
     kebab(kind.__name__): kind
     for kind in (
         *(ModuloRecall, Schedule, Phase, Epochs),
-        *(Model, Chain, Repeat, Parallel, Residual, Named),
+        *(Model, CausalLm, Chain, Repeat, Parallel, Residual, Named),
         *(Lstm, Mlp, Attention, Rope, NoPositions, PlainScores, LogN),
     )
 }

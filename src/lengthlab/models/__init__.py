@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from lengthlab.models.attention import Attention as Attention
+from lengthlab.models.causal_lm import CausalLm as CausalLm
 from lengthlab.models.compose import Part as Part
 from lengthlab.models.compose import chain as chain
 from lengthlab.models.compose import named as named

@@ -1,0 +1,116 @@
+"""Delayed attention in Hugging Face's Trainer, and its models on our tasks."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+from torch.optim import Optimizer
+from transformers import PreTrainedConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.training_args import ParallelMode
+
+from lengthlab.errors import LabError, require
+from lengthlab.models import CausalLm
+from lengthlab.switch import Delay, Instead, Parts, Stages, Until, delay_attention
+
+KEPT = "lengthlab.delay"
+"""Under this name the state lies in `trainer_state.json`, which the Trainer reads back by itself. (What it calls stateful
+callbacks are made anew from their JSON on resume, and a metric's function does not go into JSON.)"""
+
+
+class DelayedAttentionCallback(TrainerCallback):
+    """Attention is off when training begins, and opens `until` a step or a metric of an evaluation says so.
+
+        Trainer(model, ..., callbacks=[DelayedAttentionCallback(until=2_000)])
+
+    The options are those of `delay_attention`. A delay of your own, or several in `Stages`, can be handed over instead. The
+    state is saved with every checkpoint and restored from it.
+    """
+
+    def __init__(
+        self,
+        delay: Delay | Stages | None = None,
+        *,
+        modules: Parts | None = None,
+        until: Until | None = None,
+        instead: Instead | None = None,
+        rate: float = 1.0,
+        warm_up: int = 0,
+        ramp: int = 0,
+    ) -> None:
+        self.delay = delay
+        self._until = until
+        self._close = partial(
+            delay_attention, modules=modules, until=until, instead=instead, rate=rate, warm_up=warm_up, ramp=ramp
+        )
+        self._watched: Optimizer | None = None
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
+        _check_ddp(args)
+        kept = _callbacks(state).get(KEPT)
+        if self.delay is None:
+            self._check_past(state, kept)
+            self.delay = self._close(rest["model"])
+        if kept:
+            self.delay.load_state_dict(kept)
+        else:
+            self.delay.go_to(state.global_step)
+        self._watch(rest.get("optimizer"))
+        self._keep(state)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
+        self._delay.go_to(state.global_step)
+        self._keep(state)
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
+        if self.delay is not None:  # an evaluation may come before any training
+            self.delay.observe(rest.get("metrics") or {})
+            self._keep(state)
+
+    @property
+    def _delay(self) -> Delay | Stages:
+        assert self.delay is not None
+        return self.delay
+
+    def _check_past(self, state: TrainerState, kept: object) -> None:
+        until = self._until
+        late = not kept and isinstance(until, int) and until <= state.global_step > 0
+        require(not late, f"until={until} is in the past: the checkpoint is at step {state.global_step} and knows of no delay")
+
+    def _watch(self, optimizer: Any) -> None:
+        inner = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
+        if isinstance(inner, Optimizer) and inner is not self._watched:
+            self._delay.watch(inner)
+            self._watched = inner
+
+    def _keep(self, state: TrainerState) -> None:
+        _callbacks(state)[KEPT] = self._delay.state_dict()
+
+
+def _callbacks(state: TrainerState) -> dict[str, Any]:
+    kept = state.stateful_callbacks
+    assert isinstance(kept, dict)
+    return kept
+
+
+def _check_ddp(args: TrainingArguments) -> None:
+    """While attention is off its parameters have no gradient, and DDP would wait for one."""
+    found = args.ddp_find_unused_parameters
+    looks = not args.gradient_checkpointing if found is None else found  # the Trainer's own rule
+    if args.parallel_mode == ParallelMode.DISTRIBUTED and not looks:
+        raise LabError("several processes need TrainingArguments(ddp_find_unused_parameters=True) while attention is off")
+
+
+def as_model(config: PreTrainedConfig, name: str | None = None) -> CausalLm:
+    """A causal language model of this configuration as the `model` of a run: trained and measured on our tasks as ours are.
+
+    >>> from transformers import LlamaConfig
+    >>> sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    >>> llama = as_model(LlamaConfig(**sizes))
+    >>> llama.name, sum(each.numel() for each in llama.build(vocabulary=20).parameters())
+    ('llama', 2480)
+    """
+    fields = config.to_diff_dict() | {"model_type": config.model_type}
+    dropped = ("transformers_version", "architectures", "dtype", "vocab_size")
+    return CausalLm(name or config.model_type, json.dumps({key: fields[key] for key in sorted(fields) if key not in dropped}))
