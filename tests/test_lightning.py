@@ -22,6 +22,7 @@ from lengthlab.integrations.lightning import DelayedAttention, _lightning  # noq
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers"),
+    pytest.mark.filterwarnings("ignore:`isinstance.treespec, LeafSpec.` is deprecated"),
     pytest.mark.filterwarnings("ignore:You defined a `validation_step` but have no `val_dataloader`"),
 ]
 Begun = Callable[[DelayedAttention | None], Path]
