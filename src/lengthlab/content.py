@@ -12,8 +12,10 @@ from typing import Any
 
 from lengthlab import source
 from lengthlab.errors import LabError, nearest
-from lengthlab.models import Attention, CausalLm, LogN, Lstm, Mlp, Model, NoPositions, PlainScores, Rope
+from lengthlab.models import Attention, CausalLm, Lstm, Mlp, Model
 from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual, kebab
+from lengthlab.models.positions import POSITIONS
+from lengthlab.models.scores import SCORES
 from lengthlab.schedule import Epochs, Phase, Schedule
 from lengthlab.tasks import ModuloRecall
 
@@ -21,14 +23,14 @@ Json = dict[str, Any]
 Files = dict[str, str]
 
 
-BUILT_IN: dict[str, type] = {
-    kebab(kind.__name__): kind
-    for kind in (
-        *(ModuloRecall, Schedule, Phase, Epochs),
-        *(Model, CausalLm, Chain, Repeat, Parallel, Residual, Named),
-        *(Lstm, Mlp, Attention, Rope, NoPositions, PlainScores, LogN),
-    )
-}
+KINDS: list[type] = [
+    *(ModuloRecall, Schedule, Phase, Epochs),
+    *(Model, CausalLm, Chain, Repeat, Parallel, Residual, Named),
+    *(Lstm, Mlp, Attention),
+    *POSITIONS.values(),
+    *SCORES.values(),
+]
+BUILT_IN: dict[str, type] = {kebab(kind.__name__): kind for kind in KINDS}
 
 
 def to_json(value: Any, files: Files) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from lengthlab.models.alibi import Alibi as Alibi
 from lengthlab.models.attention import Attention as Attention
 from lengthlab.models.causal_lm import CausalLm as CausalLm
 from lengthlab.models.compose import Part as Part
@@ -10,6 +11,8 @@ from lengthlab.models.compose import named as named
 from lengthlab.models.compose import parallel as parallel
 from lengthlab.models.compose import repeat as repeat
 from lengthlab.models.compose import residual as residual
+from lengthlab.models.entmax import AdaptiveEntmax as AdaptiveEntmax
+from lengthlab.models.entmax import Entmax as Entmax
 from lengthlab.models.lstm import Lstm as Lstm
 from lengthlab.models.mlp import Mlp as Mlp
 from lengthlab.models.model import AnyModel as AnyModel
@@ -27,6 +30,8 @@ from lengthlab.models.positions import NoPositions as NoPositions
 from lengthlab.models.positions import Rope as Rope
 from lengthlab.models.scores import LogN as LogN
 from lengthlab.models.scores import PlainScores as PlainScores
+from lengthlab.models.stick_breaking import StickBreaking as StickBreaking
+from lengthlab.models.temperature import AdaptiveTemperature as AdaptiveTemperature
 
 MODELS: dict[str, Callable[..., Model]] = {
     "transformer": transformer,

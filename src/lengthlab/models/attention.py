@@ -6,8 +6,9 @@ E = 2D for keys and values. In a row of documents: N tokens of all, M of them wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,8 +19,11 @@ from lengthlab.errors import LabError, nearest, require
 from lengthlab.models.asked import pick
 from lengthlab.models.documents import Documents, Mixer
 from lengthlab.models.linear import Linear
-from lengthlab.models.positions import POSITIONS, Positions, Rope, Turns
-from lengthlab.models.scores import SCORES, PlainScores, Scores
+from lengthlab.models.positions import POSITIONS, Biased, Positions, Rope, Turns
+from lengthlab.models.scores import SCORES, PlainScores, Scores, Weighs
+
+PAIRS = 2**25
+"""Of query and key, at a time, where weights are written out."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,10 @@ class Attention:
         require(width % self.heads == 0, f"model.heads = {self.heads} does not divide model.width = {width}")
         assert not isinstance(self.positions, str)
         assert not isinstance(self.scores, str)
-        return _Attention(width, self.heads, self.positions.build(width // self.heads), self.scores.build(self.heads))
+        return _Attention(width, self.heads, self.positions.build(width // self.heads), self.scores.build(self.heads, width))
 
 
-def _named(choice: object, known: Mapping[str, Callable[[], object]], where: str) -> object:
+def _named(choice: object, known: Mapping[str, type[Any]], where: str) -> object:
     """A part as it is, or the part of that name."""
     if not isinstance(choice, str):
         return choice
@@ -75,43 +79,67 @@ class _Attention(Mixer):
         return is_known(self.positions) and is_known(self.scores)
 
     def forward(self, x_BTD: Tensor, at_BQ: Tensor | None = None) -> Tensor:
-        q_BQD = self.q(x_BTD if at_BQ is None else pick(x_BTD, at_BQ))
-        kv_BTE = self.kv(x_BTD)
+        x_BQD = x_BTD if at_BQ is None else pick(x_BTD, at_BQ)
+        q_BQD, kv_BTE = self.q(x_BQD), self.kv(x_BTD)
         if self.documents is None:
-            mixed_BQD = self._mix(q_BQD, kv_BTE, at_BQ)
+            mixed_BQD = self._mix(x_BQD, q_BQD, kv_BTE, at_BQ)
         else:
-            mixed_BQD = self._mix_documents(q_BQD, kv_BTE, at_BQ, self.documents)
+            mixed_BQD = self._mix_documents(x_BQD, q_BQD, kv_BTE, at_BQ, self.documents)
         out: Tensor = self.out(mixed_BQD)
         return out
 
-    def _mix(self, q_BQD: Tensor, kv_BTE: Tensor, at_BQ: Tensor | None) -> Tensor:
+    def _mix(self, x_BQD: Tensor, q_BQD: Tensor, kv_BTE: Tensor, at_BQ: Tensor | None) -> Tensor:
         q_BHQC = self._heads(q_BQD)
         k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, at_BQ)
-        q_BHQC = self.scores(q_BHQC, at_BQ)
-        if at_BQ is None:
+        q_BHQC = self.scores(q_BHQC, at_BQ, x_BQD)
+        if at_BQ is None and not isinstance(self.positions, Biased) and not isinstance(self.scores, Weighs):
             mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
         else:
-            seen_BHQT = (torch.arange(k_BHTC.shape[2], device=q_BQD.device) <= at_BQ[:, :, None])[:, None]
-            mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, attn_mask=seen_BHQT)
+            at_BQ = torch.arange(k_BHTC.shape[2], device=x_BQD.device)[None] if at_BQ is None else at_BQ
+            mixed_BHQC = self._weigh(q_BHQC, k_BHTC, v_BHTC, at_BQ)
         return mixed_BHQC.transpose(1, 2).flatten(2)
 
-    def _mix_documents(self, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents) -> Tensor:
+    def _weigh(self, q_BHQC: Tensor, k_BHTC: Tensor, v_BHTC: Tensor, at_BQ: Tensor) -> Tensor:
+        """Some queries at a time, so that memory grows with T and not with T²; gradients need all of it anyway."""
+        some = max(1, PAIRS // (k_BHTC.shape[:3].numel())) if not torch.is_grad_enabled() else q_BHQC.shape[2]
+        pieces = zip(torch.split(q_BHQC, some, dim=2), torch.split(at_BQ, some, dim=1), strict=True)
+        return torch.cat([self._weigh_some(q, k_BHTC, v_BHTC, at) for q, at in pieces], dim=2)
+
+    def _weigh_some(self, q_BHQC: Tensor, k_BHTC: Tensor, v_BHTC: Tensor, at_BQ: Tensor) -> Tensor:
+        heads, tokens, channels = k_BHTC.shape[1:]
+        seen_BHQT = (torch.arange(tokens, device=at_BQ.device) <= at_BQ[:, :, None])[:, None]
+        bias_BHQT = None
+        if isinstance(self.positions, Biased):
+            bias_BHQT = self.positions.bias(at_BQ, tokens, heads).to(q_BHQC.dtype)
+        if not isinstance(self.scores, Weighs):
+            mask = seen_BHQT if bias_BHQT is None else bias_BHQT.masked_fill(~seen_BHQT, -torch.inf)
+            return F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, attn_mask=mask)
+        scores_BHQT = q_BHQC @ k_BHTC.transpose(2, 3) / channels**0.5
+        scores_BHQT = scores_BHQT if bias_BHQT is None else scores_BHQT + bias_BHQT
+        return self.scores.weigh(scores_BHQT, seen_BHQT.expand_as(scores_BHQT)) @ v_BHTC
+
+    def _mix_documents(
+        self, x_1MD: Tensor, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents
+    ) -> Tensor:
         """The same for every document of a row."""
-        if isinstance(self.positions, Turns) and kernels.serve_attention(q_1MD, self.heads, documents.longest):
-            return self._mix_by_kernel(q_1MD, kv_1NE, at_1M, documents, self.positions)
+        by_kernel = isinstance(self.positions, Turns) and not isinstance(self.scores, Weighs)
+        if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
+            return self._mix_by_kernel(x_1MD, q_1MD, kv_1NE, at_1M, documents)
+        kv_BTE = documents.pad(kv_1NE)
         if at_1M is None:
-            return documents.row(self._mix(documents.pad(q_1MD), documents.pad(kv_1NE), None))
-        q_BQD = q_1MD.view(documents.number, -1, q_1MD.shape[2])
-        return self._mix(q_BQD, documents.pad(kv_1NE), documents.inside(at_1M)).flatten(0, 1)[None]
+            return documents.row(self._mix(documents.pad(x_1MD), documents.pad(q_1MD), kv_BTE, None))
+        x_BQD, q_BQD = (each_1MD.view(documents.number, -1, each_1MD.shape[2]) for each_1MD in (x_1MD, q_1MD))
+        return self._mix(x_BQD, q_BQD, kv_BTE, documents.inside(at_1M)).flatten(0, 1)[None]
 
     def _mix_by_kernel(
-        self, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents, positions: Turns
+        self, x_1MD: Tensor, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents
     ) -> Tensor:
+        assert isinstance(self.positions, Turns)
         tile = 1 << (documents.longest - 1).bit_length()
-        angles = positions.angles(max(16, tile), q_1MD.device)
+        angles = self.positions.angles(max(16, tile), q_1MD.device)
         inside_1M = documents.position_1N if at_1M is None else documents.inside(at_1M).view(1, -1)
-        q_1MD = self.scores(self._heads(q_1MD), inside_1M).transpose(1, 2).flatten(2)
+        q_1MD = self.scores(self._heads(q_1MD), inside_1M, x_1MD).transpose(1, 2).flatten(2)
         at_M = None if at_1M is None else at_1M[0]
         return kernels.attend(q_1MD[0], kv_1NE[0], angles, at_M, *documents.place, self.heads)[None]
 

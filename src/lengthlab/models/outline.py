@@ -67,7 +67,7 @@ def _about(part: Part) -> str:
     """What a line says of a part."""
     if isinstance(part, Attention):
         positions, scores = _name(part.positions, POSITIONS), _name(part.scores, SCORES)
-        return f"softmax attention, {part.heads} heads, positions {positions}, scores {scores}"
+        return f"attention, {part.heads} heads, positions {positions}, scores {scores}"
     if isinstance(part, Mlp):
         return f"mlp, {part.factor} times as wide inside"
     if isinstance(part, Repeat):

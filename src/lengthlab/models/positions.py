@@ -6,12 +6,13 @@ Shapes: B samples, H heads, T tokens, Q of them with a query (all, or those aske
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import require
+from lengthlab.models.alibi import Alibi
 
 
 class Positions(Protocol):
@@ -26,6 +27,14 @@ class Turns(Protocol):
 
     def angles(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """cos_TF and sin_TF by position and pair."""
+
+
+@runtime_checkable
+class Biased(Protocol):
+    """A module of positions that changes scores rather than queries and keys."""
+
+    def bias(self, at_BQ: Tensor, tokens: int, heads: int) -> Tensor:
+        """bias_BHQT, to be added to the scores."""
 
 
 @dataclass(frozen=True)
@@ -117,4 +126,4 @@ def rotate(x_BHTC: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x_BHTC * cos + torch.cat((-high, low), dim=-1) * sin
 
 
-POSITIONS: dict[str, type[Rope] | type[NoPositions]] = {"rope": Rope, "none": NoPositions}
+POSITIONS: dict[str, type[Any]] = {"rope": Rope, "none": NoPositions, "alibi": Alibi}

@@ -1,0 +1,32 @@
+"""Positions as a penalty on distance.
+
+Shapes: B samples, H heads, T tokens, Q of them with a query, C channels of a head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Alibi:
+    """Press, Smith & Lewis 2021 (arXiv 2108.12409): the score of token j at token i is lowered by m · (i - j). The slope
+    is fixed for each of H heads: m = 2^(-8h/H) for h = 1 … H.
+    """
+
+    def build(self, channels: int) -> nn.Module:
+        return _Alibi()
+
+
+class _Alibi(nn.Module):
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return q_BHQC, k_BHTC
+
+    def bias(self, at_BQ: Tensor, tokens: int, heads: int) -> Tensor:
+        """bias_BHQT, to be added to the scores."""
+        slope_H = 2.0 ** (-8.0 * torch.arange(1, heads + 1, device=at_BQ.device) / heads)
+        distance_BQT = at_BQ[:, :, None] - torch.arange(tokens, device=at_BQ.device)
+        return -slope_H[:, None, None] * distance_BQT[:, None]
