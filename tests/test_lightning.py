@@ -200,6 +200,7 @@ def is_untouched(model: nn.Module) -> bool:
     return not any("forward" in vars(module) or module._forward_pre_hooks for module in model.modules())
 
 
+@pytest.mark.filterwarnings("ignore:this run was begun with until=100")
 @pytest.mark.parametrize("kept", [DelayedAttention(until=100), None])
 def test_a_step_in_the_past_is_refused(begun: Begun, kept: DelayedAttention | None) -> None:
     path, model = begun(kept), Mixer()

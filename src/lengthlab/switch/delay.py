@@ -183,10 +183,10 @@ class Delay:
             f"{'is not among those of this one' if strange else 'is not among its'}",
         )
         if state["until"] != mine["until"]:
-            late = not state["is_open"] and isinstance(self.until, int) and self.until <= state["steps"]
-            require(not late, f"until={self.until} is in the past: the checkpoint is closed after {state['steps']} steps")
             text = f"this run was begun with until={state['until']} and goes on with until={mine['until']}"
             warnings.warn(text, DelayWarning, stacklevel=2)
+            late = not state["is_open"] and isinstance(self.until, int) and self.until <= state["steps"]
+            require(not late, f"until={self.until} is in the past: the checkpoint is closed after {state['steps']} steps")
         (self.open if state["is_open"] else self.close)()
         self.opened_at = state["opened_at"]
         self.go_to(state["steps"])
