@@ -37,7 +37,7 @@ from lengthlab.models import (
 )
 from lengthlab.models.model import speak
 from lengthlab.models.outline import outline
-from lengthlab.models.positions import rotate, rotation_table
+from lengthlab.models.rotation import rotate, rotation_table
 from lengthlab.switch import delay, find
 
 VOCABULARY = 11

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,14 +15,28 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from lengthlab import models
+from lengthlab.errors import LabError
 from lengthlab.models import Attention
 from lengthlab.models.asked import pick
+from lengthlab.models.chance import Chance
 from lengthlab.models.entmax import entmax15
 from lengthlab.models.positions import POSITIONS
 from lengthlab.models.scores import SCORES
 from lengthlab.models.temperature import entropy
+from lengthlab.training.checkpoint import load_checkpoint, save_checkpoint
+from lengthlab.training.precision import BF16, FP32, Precision
+from lengthlab.training.result import claim
+from lengthlab.training.trainee import Trainee
+from small_runs import CPU, end_to_end_run, folder_of
 
 WIDTH, HEADS = 16, 4
+PAIRS = [
+    ("alibi", "none"),
+    ("none", "adaptive-entmax"),
+    ("alibi", "stick-breaking"),
+    ("learned", "entmax"),
+    ("randomized", "log-n"),
+]
 every_pair = pytest.mark.parametrize(("positions", "scores"), list(product(POSITIONS, SCORES)))
 
 
@@ -94,15 +109,23 @@ def turned(x_C: Tensor, t: int) -> Tensor:
     return out_C
 
 
-def reference(module: nn.Module, x_TD: Tensor, positions: str, scores: str) -> Tensor:
+def placed(positions: str, module: nn.Module, x_C: Tensor, t: int, place: int, what: str) -> Tensor:
+    """A query or a key at token t, as its position changes it."""
+    if positions == "learned":
+        return x_C + (module.positions.q_LC if what == "query" else module.positions.k_LC)[t]
+    return turned(x_C, place if positions == "randomized" else t) if positions in ("rope", "randomized") else x_C
+
+
+def reference(module: nn.Module, x_TD: Tensor, positions: str, scores: str, sample: int) -> Tensor:
     """Attention in plain loops."""
+    places = module.positions._places(sample + 1, len(x_TD))[sample].tolist() if positions == "randomized" else range(len(x_TD))
     q_THC, k_THC, v_THC = (each.view(len(x_TD), HEADS, -1) for each in (module.q(x_TD), *module.kv(x_TD).chunk(2, dim=-1)))
     out_THC = torch.zeros_like(q_THC)
     for i, h in product(range(len(x_TD)), range(HEADS)):
         z = []
         for j in range(i + 1):
-            q_C, k_C = q_THC[i, h], k_THC[j, h]
-            q_C, k_C = (turned(q_C, i), turned(k_C, j)) if positions == "rope" else (q_C, k_C)
+            q_C = placed(positions, module, q_THC[i, h], i, places[i], "query")
+            k_C = placed(positions, module, k_THC[j, h], j, places[j], "key")
             score = float(q_C @ k_C) * factor(scores, module, x_TD[i], i, h) / math.sqrt(WIDTH // HEADS)
             z.append(score - 2.0 ** (-8 * (h + 1) / HEADS) * (i - j) if positions == "alibi" else score)
         for j, weight in enumerate(WEIGHTS[scores](z, i, module)):
@@ -114,8 +137,8 @@ def reference(module: nn.Module, x_TD: Tensor, positions: str, scores: str) -> T
 def test_attention_is_what_plain_loops_compute(positions: str, scores: str) -> None:
     module, x_BTD = attention_of(positions, scores), torch.randn(2, 7, WIDTH, dtype=torch.float64)
     with torch.no_grad():
-        for x_TD, out_TD in zip(x_BTD, module(x_BTD), strict=True):
-            assert torch.allclose(out_TD, reference(module, x_TD, positions, scores), atol=1e-6)
+        for sample, (x_TD, out_TD) in enumerate(zip(x_BTD, module(x_BTD), strict=True)):
+            assert torch.allclose(out_TD, reference(module, x_TD, positions, scores, sample), atol=1e-5)
 
 
 @every_pair
@@ -143,7 +166,7 @@ def test_some_queries_at_a_time_are_all_of_them(positions: str, scores: str, mon
 
 
 @pytest.mark.parametrize("name", [name for name in models.MODELS if name != "lstm"])
-@pytest.mark.parametrize(("positions", "scores"), [("alibi", "none"), ("none", "adaptive-entmax"), ("alibi", "stick-breaking")])
+@pytest.mark.parametrize(("positions", "scores"), PAIRS)
 def test_any_hybrid_takes_them_and_every_parameter_learns(name: str, positions: str, scores: str) -> None:
     network = models.MODELS[name](width=8, blocks=2, heads=2, positions=positions, scores=scores).build(vocabulary=12)
     logits_BTV = network(torch.randint(12, (3, 40)))
@@ -179,3 +202,60 @@ def test_temperature_leaves_training_alone() -> None:
 @given(st.integers(1, 30))
 def test_entropy_of_even_weights_is_the_logarithm_of_their_number(number: int) -> None:
     assert float(entropy(torch.full((number,), 1 / number))) == pytest.approx(math.log(number), abs=1e-5)
+
+
+# Positions that are drawn
+
+
+def test_drawn_positions_are_ordered_distinct_and_within_the_limit() -> None:
+    positions = models.Randomized(limit=40).build(channels=4)
+    for _ in range(20):
+        place_BT = positions._places(8, 33)
+        assert (place_BT.diff(dim=1) > 0).all()
+        assert 0 <= int(place_BT.min()) <= int(place_BT.max()) < 40
+    assert torch.equal(positions._places(1, 40), torch.arange(40)[None])
+
+
+def test_training_draws_anew_each_time_and_measuring_always_the_same() -> None:
+    positions = models.Randomized(limit=500).build(channels=4)
+    assert not torch.equal(positions._places(2, 9), positions._places(2, 9))
+    positions.eval()
+    assert torch.equal(positions._places(2, 9), positions._places(2, 9))
+
+
+def test_learned_positions_begin_anywhere_in_training_and_at_the_first_when_measured() -> None:
+    positions = models.Learned(limit=30).build(channels=4)
+    starts = {int(start) for _ in range(60) for start in positions._places(8, 9)[:, 0]}
+    assert starts == set(range(22))
+    assert torch.equal(positions.eval()._places(1, 9), torch.arange(9)[None])
+
+
+def test_draws_are_even_and_go_on_where_they_were_after_a_resume() -> None:
+    chance = Chance()
+    many = torch.stack([chance(50, 20) for _ in range(100)])
+    assert float(many.mean()) == pytest.approx(0.5, abs=0.005)
+    assert torch.histc(many, bins=10).div(many.numel()).tolist() == pytest.approx([0.1] * 10, abs=0.005)
+    resumed = Chance()
+    resumed.load_state_dict(chance.state_dict())
+    assert torch.equal(resumed(3, 4), chance(3, 4))
+
+
+@pytest.mark.parametrize("positions", [models.Learned(limit=8), models.Randomized(limit=8)])
+def test_a_sequence_beyond_the_limit_is_refused(positions: models.Learned | models.Randomized) -> None:
+    with pytest.raises(LabError, match=r"positions end at 8 tokens, and there are 9: raise positions\.limit"):
+        Attention(2, positions).build(8)(torch.randn(1, 9, 8))
+
+
+@pytest.mark.parametrize("precision", [FP32, BF16])
+def test_a_run_with_drawn_positions_goes_on_after_a_kill_as_ever(tmp_path: Path, precision: Precision) -> None:
+    run = end_to_end_run(steps=8, model=models.hybrid_block(8, blocks=1, heads=2, positions="randomized"))
+    whole, first = Trainee(run, CPU, precision), Trainee(run, CPU, precision)
+    for _ in range(4):
+        first.advance()
+    folder = folder_of(tmp_path, run)
+    claim(folder, run)
+    save_checkpoint(first, folder, 0.0)
+    second = Trainee(run, CPU, precision)
+    load_checkpoint(second, folder)
+    expected = [whole.advance() for _ in range(8)]
+    assert [second.advance() for _ in range(4)] == expected[4:]

@@ -13,6 +13,7 @@ from lengthlab.models.compose import repeat as repeat
 from lengthlab.models.compose import residual as residual
 from lengthlab.models.entmax import AdaptiveEntmax as AdaptiveEntmax
 from lengthlab.models.entmax import Entmax as Entmax
+from lengthlab.models.learned import Learned as Learned
 from lengthlab.models.lstm import Lstm as Lstm
 from lengthlab.models.mlp import Mlp as Mlp
 from lengthlab.models.model import AnyModel as AnyModel
@@ -28,6 +29,7 @@ from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.positions import NoPositions as NoPositions
 from lengthlab.models.positions import Rope as Rope
+from lengthlab.models.randomized import Randomized as Randomized
 from lengthlab.models.scores import LogN as LogN
 from lengthlab.models.scores import PlainScores as PlainScores
 from lengthlab.models.stick_breaking import StickBreaking as StickBreaking

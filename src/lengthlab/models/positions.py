@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 from lengthlab.errors import require
 from lengthlab.models.alibi import Alibi
+from lengthlab.models.learned import Learned
+from lengthlab.models.randomized import Randomized
+from lengthlab.models.rotation import rotate, rotation_table
 
 
 class Positions(Protocol):
@@ -111,19 +114,10 @@ class _Rotation(nn.Module):
         return cos_TC[:tokens], sin_TC[:tokens]
 
 
-def rotation_table(tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of every angle, repeated for both halves of the channels; angles are computed in fp64."""
-    with torch.inference_mode(False):  # the table is kept, and training cannot use what inference mode made
-        frequency_F = base ** -(torch.arange(0, channels, 2, dtype=torch.float64, device="cpu") / channels)
-        angle_TF = torch.arange(tokens, dtype=torch.float64, device="cpu")[:, None] * frequency_F
-        angle_TC = torch.cat((angle_TF, angle_TF), dim=1)
-        return angle_TC.cos().to(device, dtype), angle_TC.sin().to(device, dtype)
-
-
-def rotate(x_BHTC: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair (x[i], x[i + C/2]) by its angle."""
-    low, high = x_BHTC.chunk(2, dim=-1)
-    return x_BHTC * cos + torch.cat((-high, low), dim=-1) * sin
-
-
-POSITIONS: dict[str, type[Any]] = {"rope": Rope, "none": NoPositions, "alibi": Alibi}
+POSITIONS: dict[str, type[Any]] = {
+    "rope": Rope,
+    "none": NoPositions,
+    "alibi": Alibi,
+    "learned": Learned,
+    "randomized": Randomized,
+}

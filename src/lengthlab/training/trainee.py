@@ -97,6 +97,8 @@ class Trainee:
             )
             self.optimizer.step()
             torch._foreach_copy_(copies, weights)
+            for own_count, count in self._counts():
+                own_count.copy_(count)
 
     def prepare(self) -> None:
         """After a first blame: make room for all that learning needs, so that it can be captured."""
@@ -115,6 +117,8 @@ class Trainee:
         """After weights were loaded: let the student have them too."""
         for own, of in self._pairs():
             of.data.copy_(own.data)
+        for own_count, count in self._counts():
+            count.copy_(own_count)
 
     def _blamed(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
         """Weights and the student's copies of them, as far as the student has gradients."""
@@ -122,6 +126,11 @@ class Trainee:
 
     def _pairs(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
         return list(zip(self.network.parameters(), self.student.parameters(), strict=True))
+
+    def _counts(self) -> list[tuple[Tensor, Tensor]]:
+        """What the student counts while it reads, beside the network's own."""
+        pairs = zip(self.network.buffers(), self.student.buffers(), strict=True)
+        return [(own, of) for own, of in pairs if not own.is_floating_point()]
 
     def check_weights(self) -> None:
         """Refuse to keep what the last step may have broken: its own loss could not show it."""

@@ -1,0 +1,54 @@
+"""Positions as learned vectors.
+
+Shapes: B samples, H heads, T tokens, Q of them with a query, C channels of a head, L tokens at the most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.errors import LabError, require
+from lengthlab.models.asked import pick
+from lengthlab.models.chance import Chance
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A vector for each absolute position, added to queries and another to keys, the same for all heads.
+
+    Sequences begin at a random position in training, so that vectors beyond the training length are learned at all; when
+    measured they begin at the first.
+    """
+
+    limit: int = 2048
+
+    def __post_init__(self) -> None:
+        require(self.limit >= 1, f"positions.limit must be at least 1 token, not {self.limit}")
+
+    def build(self, channels: int) -> nn.Module:
+        return _Learned(channels, self.limit)
+
+
+class _Learned(nn.Module):
+    def __init__(self, channels: int, limit: int) -> None:
+        super().__init__()
+        self.q_LC = nn.Parameter(0.02 * torch.randn(limit, channels))
+        self.k_LC = nn.Parameter(0.02 * torch.randn(limit, channels))
+        self.chance = Chance()
+
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        place_BT = self._places(len(k_BHTC), k_BHTC.shape[2])
+        place_BQ = place_BT if at_BQ is None else pick(place_BT[..., None], at_BQ)[..., 0]
+        return q_BHQC + self.q_LC[place_BQ][:, None], k_BHTC + self.k_LC[place_BT][:, None]
+
+    def _places(self, samples: int, tokens: int) -> Tensor:
+        limit, device = len(self.k_LC), self.k_LC.device
+        if tokens > limit:
+            raise LabError(f"learned positions end at {limit} tokens, and there are {tokens}: raise positions.limit")
+        start_B1 = torch.zeros(samples, 1, dtype=torch.int64, device=device)
+        if self.training:
+            start_B1 = (self.chance(samples, 1) * (limit - tokens + 1)).long()
+        return start_B1 + torch.arange(tokens, device=device)

@@ -1,0 +1,65 @@
+"""Rotary positions that are drawn at random, in order.
+
+Shapes: B samples, H heads, T tokens, Q of them with a query, C channels of a head, L positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.errors import LabError, require
+from lengthlab.models.asked import pick
+from lengthlab.models.chance import Chance
+from lengthlab.models.rotation import rotate, rotation_table
+
+
+@dataclass(frozen=True)
+class Randomized:
+    """Ruoss et al. 2023 (arXiv 2305.16843): the T tokens of a sample stand at T positions out of 0 … limit - 1, in order, drawn
+    anew for every sample in training and once for all when measured, so that long distances are met in short sequences. The
+    positions are rotary.
+
+    Drawn are T sorted numbers below limit - T, to which 0 … T - 1 are added, so that no two are equal.
+    """
+
+    limit: int = 2048
+    base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        require(self.limit >= 1, f"positions.limit must be at least 1 token, not {self.limit}")
+        require(self.base > 0, f"positions.base must be above 0, not {self.base}")
+
+    def build(self, channels: int) -> nn.Module:
+        require(channels % 2 == 0, f"randomized positions turn pairs of channels: a head needs an even width, not {channels}")
+        return _Randomized(channels, self.limit, self.base)
+
+
+class _Randomized(nn.Module):
+    cos_LC: Tensor
+    sin_LC: Tensor
+
+    def __init__(self, channels: int, limit: int, base: float) -> None:
+        super().__init__()
+        cos_LC, sin_LC = rotation_table(limit, channels, base, torch.device("cpu"), torch.float32)
+        self.register_buffer("cos_LC", cos_LC, persistent=False)
+        self.register_buffer("sin_LC", sin_LC, persistent=False)
+        self.chance = Chance()
+
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        place_BT = self._places(len(k_BHTC), k_BHTC.shape[2])
+        place_BQ = place_BT if at_BQ is None else pick(place_BT[..., None], at_BQ)[..., 0]
+        return self._turn(q_BHQC, place_BQ), self._turn(k_BHTC, place_BT)
+
+    def _turn(self, x_BHTC: Tensor, place_BT: Tensor) -> Tensor:
+        return rotate(x_BHTC, *(table_LC[place_BT][:, None].to(x_BHTC.dtype) for table_LC in (self.cos_LC, self.sin_LC)))
+
+    def _places(self, samples: int, tokens: int) -> Tensor:
+        limit = len(self.cos_LC)
+        if tokens > limit:
+            raise LabError(f"randomized positions end at {limit} tokens, and there are {tokens}: raise positions.limit")
+        uniform_BT: Tensor = self.chance(samples, tokens)
+        drawn_BT = (uniform_BT * (limit - tokens + 1)).long().sort(dim=1).values
+        return drawn_BT + torch.arange(tokens, device=drawn_BT.device)
