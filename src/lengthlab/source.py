@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -42,8 +43,10 @@ def load_text(file: str, text: str) -> ModuleType:
     module.__file__ = file
     setattr(module, TEXT, text)
     sys.modules[name] = module  # dataclasses look their module up while they are made
+    place = f"{name}/{file}"
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)  # whoever asks for its source finds it
     try:
-        exec(compile(text, file, "exec"), vars(module))
+        exec(compile(text, place, "exec"), vars(module))
     except LabError:
         del sys.modules[name]
         raise
