@@ -27,7 +27,7 @@ from lengthlab.run import Run
 from lengthlab.schedule import Schedule
 from lengthlab.store import Store
 
-COMMANDS = ("demo", "train", "reproduce", "evaluate", "report", "tasks", "models", "experiments")
+COMMANDS = ("demo", "train", "reproduce", "evaluate", "report", "delay", "check", "tasks", "models", "experiments")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PUBLISHED = ["experiment", "part", "model", "task", "training", "seed", "length", "question", "correct", "total", "run"]
 PLAN = """

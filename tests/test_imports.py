@@ -18,6 +18,7 @@ PACKAGE = "lengthlab"
 FLOORS = (
     ("__main__",),
     ("cli",),
+    ("inspection",),
     ("experiments", "report", "bench", "plan", "integrations"),
     ("training", "rows"),
     ("evaluation", "store"),
@@ -33,7 +34,7 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 LIBRARIES = {"torch", "numpy", "safetensors", "click", "rich", "filelock"}
 
 INTEGRATED = {
-    "transformers": ("integrations.huggingface", "models.causal_lm"),
+    "transformers": ("integrations.huggingface", "integrations.configs", "models.causal_lm"),
     "pytorch_lightning": ("integrations.lightning",),
     "lightning": ("integrations.lightning",),
 }

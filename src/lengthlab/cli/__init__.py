@@ -10,6 +10,8 @@ import click
 import lengthlab
 from lengthlab.cli.bench import bench
 from lengthlab.cli.catalogue import experiments, models, tasks
+from lengthlab.cli.check import check
+from lengthlab.cli.delay import delay
 from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
 from lengthlab.cli.report import report
@@ -30,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, train, reproduce, evaluate, report, bench, tasks, models, experiments):
+for command in (demo, train, reproduce, evaluate, report, bench, delay, check, tasks, models, experiments):
     cli.add_command(command)
 
 

@@ -1,0 +1,68 @@
+"""`lengthlab delay`: what delaying attention would do to a model of yours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from lengthlab.inspection import DryRun
+
+
+@click.command()
+@click.argument("model")
+@click.option("--modules", multiple=True, metavar="PATTERN", help="Like layers.*.self_attn; attention is found if not given.")
+@click.option("--length", default=128, show_default=True, type=click.IntRange(min=1), help="Tokens, to count compute.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def delay(model: str, modules: tuple[str, ...], length: int, as_json: bool) -> None:
+    """What delaying attention would switch off, spare and leave in your model; nothing is trained.
+
+    MODEL is my_model.py:make, a folder with a Hugging Face config.json (nothing is downloaded), or a model of ours.
+    """
+    from lengthlab.inspection import dry_run, find_subject
+
+    tried = dry_run(find_subject(model), modules, length)
+    if as_json:
+        saved = {"saved": tried.compute.saved} if tried.compute else {}
+        data = asdict(tried) | {"compute": tried.compute and asdict(tried.compute) | saved}
+        click.echo(json.dumps(data, indent=1))
+    else:
+        click.echo("\n".join(_lines(tried)))
+
+
+def _lines(tried: DryRun) -> Iterator[str]:
+    yield f"{tried.model}: {tried.parameters:,} parameters"
+    rows = [("module that would be off", "parameters", "in its place")]
+    rows += [(each.module, f"{each.parameters:,}", each.instead) for each in tried.off]
+    rows.append(("in all", f"{tried.parameters_off:,}", f"{_share(tried.parameters_off, tried.parameters)} of the model"))
+    wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for module, parameters, instead in rows:
+        yield f"  {module:<{wide[0]}}  {parameters:>{wide[1]}}  {instead}"
+    if tried.compute:
+        spent = f"{_flop(tried.compute.closed)} instead of {_flop(tried.compute.open)}"
+        yield (
+            f"While off, {tried.compute.saved:.1%} of a forward's compute is saved: {spent} for one sequence of "
+            f"{tried.compute.length} tokens (matrix products and convolutions of the model's code on a CPU)."
+        )
+    if tried.carries:
+        yield f"While off, something else carries information along the sequence (tested on {tried.tried_on})."
+    for note in tried.notes:
+        yield f"Note: {note}."
+    for warning in tried.warnings:
+        yield click.style("Warning: ", fg="yellow", bold=True) + f"{warning}."
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0%"
+
+
+def _flop(count: float) -> str:
+    for unit in ("", "K", "M", "G", "T"):
+        if count < 1000:
+            return f"{count:.3g} {unit}FLOP"
+        count /= 1000
+    return f"{count:.3g} PFLOP"

@@ -1,0 +1,133 @@
+"""The model that a user names: something in a file of their own, one of ours, or a Hugging Face configuration on this disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.models import MODELS, AnyModel
+from lengthlab.seeds import seed_for
+from lengthlab.source import is_reference, load_reference
+from lengthlab.tasks import ModuloRecall
+
+if TYPE_CHECKING:
+    from lengthlab.integrations.configs import Config
+
+TASK = ModuloRecall()
+"""Whose vocabulary a model of ours is built with, as `lengthlab models` does."""
+LARGEST = 100_000_000
+"""Parameters of a configuration that is still built with real weights."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model that can be made as often as it is needed, so that whatever is tried on it leaves the user's own alone.
+
+    >>> subject = find_subject("lstm")
+    >>> type(subject.network()).__name__, subject.is_large
+    ('Network', False)
+    """
+
+    name: str
+    maker: Callable[[], Any]
+    """Makes the module as its author does."""
+    model: AnyModel | None = None
+    """Where it is a model of ours."""
+    config: Config | None = None
+    """Where it is a configuration."""
+
+    def network(self, seed: int = 0) -> nn.Module:
+        """A fresh one with weights that the seed determines; the global random state is left as it was."""
+        require(
+            not self.is_large, f"{self.name} has {self.size:,} parameters, too many to build it here: make its config smaller"
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_for("weights", seed))
+            return self.make()
+
+    def blueprint(self) -> nn.Module:
+        """The same to look at: of a configuration its shapes alone, whatever its size."""
+        return self.network() if self.config is None else self.config.blueprint()
+
+    def make(self) -> nn.Module:
+        try:
+            made = self.maker()
+        except LabError:
+            raise
+        except Exception as error:  # a user's own maker
+            raise LabError(f"{self.name} cannot be made: {explain(error)}") from error
+        if not isinstance(made, nn.Module):
+            raise LabError(f"{self.name} made a {type(made).__name__}, which is neither an nn.Module nor a model with 'build'")
+        return made
+
+    @cached_property
+    def size(self) -> int:
+        """Parameters of a configuration, without building it."""
+        return 0 if self.config is None else count_parameters(self.config.blueprint())
+
+    @property
+    def is_large(self) -> bool:
+        return self.size > LARGEST
+
+
+def count_parameters(network: nn.Module) -> int:
+    """All of them, shared ones once.
+
+    >>> count_parameters(nn.Linear(2, 3))
+    9
+    """
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def find_subject(name: str, folder: Path = Path()) -> Subject:
+    """`my_model.py:make`, `attention-on-lstm`, or a `config.json` or its folder."""
+    if is_reference(name):
+        return _own(name, load_reference(name, folder))
+    if name in MODELS:
+        return _ours(name, MODELS[name]())
+    path = folder / name
+    if path.is_dir() or path.suffix == ".json":
+        return _configured(name, path)
+    kinds = "a file and what makes the model in it (my_model.py:make), a folder with a config.json, or a model of ours"
+    raise LabError(f"'{name}' is no model here, and nothing is downloaded: name {kinds} ({nearest(name, MODELS)})")
+
+
+def _own(name: str, found: Any) -> Subject:
+    """A function that makes an nn.Module or a model with `build`, or such a model itself."""
+    if isinstance(found, nn.Module):
+        raise LabError(f"{name} is a module that is made already: name a function that makes it, so that it can be made afresh")
+    if hasattr(found, "build") and not isinstance(found, type):
+        return _ours(name, found)
+    require(callable(found), f"{name} is a {type(found).__name__}: name a function that makes the model")
+    made = _tried(name, found)
+    return _ours(name, made) if hasattr(made, "build") and not isinstance(made, nn.Module) else Subject(name, found)
+
+
+def _tried(name: str, maker: Callable[[], Any]) -> Any:
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return maker()
+    except LabError:
+        raise
+    except Exception as error:  # a user's own maker
+        raise LabError(f"{name} cannot be made: {explain(error)}") from error
+
+
+def _ours(name: str, model: AnyModel) -> Subject:
+    return Subject(name, partial(model.build, TASK.vocabulary), model=model)
+
+
+def _configured(name: str, path: Path) -> Subject:
+    try:
+        from lengthlab.integrations.configs import read_config
+    except ImportError:
+        raise LabError(f"reading {name} needs transformers: pip install 'lengthlab[huggingface]'") from None
+    config = read_config(path)
+    return Subject(name, config.build, config=config)
