@@ -318,7 +318,12 @@ def tiny(schedule: Schedule) -> Schedule:
         ("tasks", ["modulo-recall", "modulo", "recall"]),
         (
             "models",
-            ["transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"],
+            [
+                *("transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"),
+                *(f"positions={name}" for name in ("rope", "none", "alibi", "learned", "randomized")),
+                *(f"scores={name}" for name in ("none", "log-n", "adaptive-temperature", "entmax")),
+                *(f"scores={name}" for name in ("adaptive-entmax", "stick-breaking")),
+            ],
         ),
         ("experiments", ["demo", "dat"]),
     ],

@@ -58,15 +58,20 @@ def _task_card(card: Card, about: str) -> str:
 @NAME
 @JSON
 def models(name: str | None, as_json: bool) -> None:
-    """Who learns it. With a NAME (or my_models.py:three_lstms): its composition, parameters, what delay switches off."""
+    """Who learns it, and what its attention can be made of. With a NAME (or my_models.py:three_lstms): its composition,
+    parameters, what delay switches off.
+    """
     from lengthlab.models import MODELS
     from lengthlab.models.model import Model
     from lengthlab.models.outline import outline
+    from lengthlab.models.positions import POSITIONS
+    from lengthlab.models.scores import SCORES
     from lengthlab.plan import make
     from lengthlab.tasks import ModuloRecall
 
     if name is None:
-        _list(MODELS, as_json)
+        remedies = {"positions": POSITIONS, "scores": SCORES}
+        _list(MODELS | {f"{part}={name}": kind for part, kinds in remedies.items() for name, kind in kinds.items()}, as_json)
         return
     model, vocabulary = make("model", name, Path()), ModuloRecall().vocabulary
     if not isinstance(model, Model):
@@ -124,7 +129,8 @@ def experiments(name: str | None, as_json: bool) -> None:
 
 def _list(named: Mapping[str, Any], as_json: bool) -> None:
     about = {name: _about(maker) for name, maker in named.items()}
-    lines = [f"{name:20} {text}" for name, text in about.items()]
+    wide = max(20, *map(len, about))
+    lines = [f"{name:{wide}} {text}" for name, text in about.items()]
     click.echo(json.dumps(about, indent=1) if as_json else "\n".join(lines))
 
 

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Alibi:
-    """Press, Smith & Lewis 2021 (arXiv 2108.12409): the score of token j at token i is lowered by m · (i - j). The slope
-    is fixed for each of H heads: m = 2^(-8h/H) for h = 1 … H.
+    """Scores are lowered in proportion to the distance (Press, Smith & Lewis 2021, arXiv 2108.12409).
+
+    That of token j at token i by m · (i - j), with a slope that is fixed for each of H heads: m = 2^(-8h/H) for h = 1 … H.
     """
 
     def build(self, channels: int) -> nn.Module:

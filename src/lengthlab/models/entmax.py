@@ -17,8 +17,9 @@ from lengthlab.errors import require
 
 @dataclass(frozen=True)
 class Entmax:
-    """1.5-entmax (Peters, Niculae & Martins 2019, arXiv 1905.05702): weights are [z/2 - τ]₊², with τ such that they add up
-    to one.
+    """1.5-entmax instead of softmax (Peters, Niculae & Martins 2019, arXiv 1905.05702).
+
+    Weights are [z/2 - τ]₊², with τ such that they add up to one; low scores get none.
     """
 
     def build(self, heads: int, width: int) -> nn.Module:
@@ -27,8 +28,7 @@ class Entmax:
 
 @dataclass(frozen=True)
 class AdaptiveEntmax:
-    """ASEntmax (Vasylenko et al. 2025, arXiv 2506.16640): 1.5-entmax of scores that a head scales by what it reads and by how
-    many tokens there are.
+    """ASEntmax: 1.5-entmax of scores scaled by content and length (Vasylenko et al. 2025, arXiv 2506.16640).
 
     The query at token i is multiplied by δ + softplus(w·x) · log(i)^(γ·tanh(u·x)), with w and u learned for each head, δ = 1,
     and the logarithm that of at least 2.

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class StickBreaking:
-    """Tan et al. 2024 (arXiv 2410.17980): the weight of token j at token i is σ(z_ij) · Π_{j<k<i} (1 - σ(z_ik)), and none for
-    token i itself. It needs no positions: nearer tokens come first. Weights add up to one at the most; what is left of the
-    stick goes nowhere.
+    """A stick is broken from the nearest token on (Tan et al. 2024, arXiv 2410.17980).
+
+    The weight of token j at token i is σ(z_ij) · Π_{j<k<i} (1 - σ(z_ik)), and none for token i itself. It needs no positions:
+    nearer tokens come first. Weights add up to one at the most; what is left of the stick goes nowhere.
     """
 
     def build(self, heads: int, width: int) -> nn.Module:

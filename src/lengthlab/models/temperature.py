@@ -15,10 +15,10 @@ from lengthlab.errors import require
 
 @dataclass(frozen=True)
 class AdaptiveTemperature:
-    """Veličković et al. 2024 (arXiv 2410.01104): in evaluation alone, scores are multiplied by β(h), a polynomial in the
-    entropy h of the weights, but never by less than one, and not where h is at most `flat`.
+    """Scores are sharpened in evaluation alone, by how flat the weights are (Veličković et al. 2024, arXiv 2410.01104).
 
-    The coefficients, highest power first, are the authors', fitted on a task of theirs.
+    They are multiplied by β(h), a polynomial in the entropy h of the weights, but never by less than one, and not where h is at
+    most `flat`. The coefficients, highest power first, are the authors', fitted on a task of theirs.
     """
 
     coefficients: tuple[float, ...] = (-0.037, 0.481, -2.3, 4.917, -1.791)
