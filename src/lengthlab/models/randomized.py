@@ -21,7 +21,8 @@ class Randomized:
     """Rotary positions that are drawn at random, in order (Ruoss et al. 2023, arXiv 2305.16843).
 
     The T tokens of a sample stand at T positions out of 0 … limit - 1, drawn anew for every sample in training and once for
-    all when measured, so that long distances are met in short sequences. Drawn are T sorted numbers below limit - T, to which 0 … T - 1 are added, so that no two are equal.
+    all when measured, so that long distances are met in short sequences. Drawn are T sorted numbers up to limit - T, to which
+    0 … T - 1 are added, so that no two are equal.
     """
 
     limit: int = 2048
