@@ -65,6 +65,19 @@ class HasUndecided(Hybrid):
         super().__init__()
         self.attention = UndecidedAttention()
 
+class WeighingAttention(Attention):
+    def forward(self, x, mask=None):
+        return super().forward(x)[0], torch.ones(1)
+
+class NeedsWeights(Hybrid):
+    def __init__(self):
+        super().__init__()
+        self.attention = WeighingAttention()
+
+    def forward(self, tokens):
+        x, weights = self.attention(self.mix(self.table(tokens)))
+        return self.head(x) * weights.mean()
+
 class Peeks(Hybrid):
     def mix(self, x):
         return super().mix(x) if x.sum().item() < 1e9 else x
@@ -167,6 +180,13 @@ def test_a_model_that_takes_no_token_ids_is_told_without_numbers(file: Path) -> 
     assert (found.compute, found.carries) == (None, None)
     assert "compute is not counted: the model cannot be run on 16 token ids" in found.notes[0]
     assert "not tested" in found.notes[1]
+
+
+def test_a_model_that_does_not_run_while_attention_is_off_is_warned_of(file: Path) -> None:
+    found = tried(file, "NeedsWeights")
+    assert (found.compute, found.carries) == (None, None)
+    assert "with attention off the model does not run (AttributeError" in found.warnings[0]
+    assert "instead=" in found.warnings[0]
 
 
 def test_a_model_whose_way_depends_on_values_is_counted_in_earnest(file: Path) -> None:

@@ -91,7 +91,11 @@ def dry_run(subject: Subject, modules: Sequence[str] = (), length: int = 128) ->
     if any(each.problem for each in off):
         note = "a module cannot be skipped, so compute is not counted, and what carries state is not tested"
         return DryRun(subject.name, *sizes, None, None, "", (note,), tuple(warnings))
-    compute, uncounted = _compute(subject, modules, length)
+    try:
+        compute, uncounted = _compute(subject, modules, length)
+    except LabError as error:
+        compute, uncounted = None, "compute is not counted: there is nothing to compare with"
+        warnings.append(str(error))
     carried, tried_on, untested = _carried(subject, modules)
     if carried is False:
         warnings.append(f"{NOTHING} (tested on {tried_on})")
@@ -118,6 +122,7 @@ def _shared(off: Off) -> str:
 
 
 def _compute(subject: Subject, modules: Sequence[str], length: int) -> tuple[Compute | None, str]:
+    """Open against closed, or why the model cannot be run at all. One that runs only while open is an error."""
     try:
         opened = count_flops(subject.blueprint, length)
     except Exception as error:  # a user's own forward
@@ -132,8 +137,8 @@ def _compute(subject: Subject, modules: Sequence[str], length: int) -> tuple[Com
     try:
         return Compute(length, opened, count_flops(closed, length)), ""
     except Exception as error:  # a stand-in that does not fit
-        why = "with attention off the model does not run"
-        return None, f"compute is not counted: {why} ({explain(error)}); say what it gives with instead="
+        what = "say with instead= what stands in for it, or name with modules= what should be off"
+        raise LabError(f"with attention off the model does not run ({explain(error)}); {what}") from error
 
 
 def _carried(subject: Subject, modules: Sequence[str]) -> tuple[bool | None, str, str]:

@@ -42,7 +42,7 @@ def _causal(network: nn.Module, lengths: list[int]) -> Seen:
 
 
 def _places(length: int) -> list[int]:
-    """Up to two dozen positions after the first, the last among them."""
+    """Some two or three dozen positions after the first, the last among them."""
     stride = max(1, length // 24)
     return sorted({*range(1, length, stride), length - 1})
 

@@ -31,7 +31,8 @@ SMALL = {
     **dict.fromkeys(("mamba_n_groups", "mamba_ngroups", "n_groups"), 1),
     **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), 2),
     **dict.fromkeys(("num_experts_per_tok",), 1),
-    "mamba_d_ssm": 128,
+    **dict.fromkeys(("mamba_d_ssm", "attention_hidden_size"), 128),
+    "attention_head_dim": 32,
 }
 """Widths of a small copy, where a configuration has a field of that name. Layers stay as they are."""
 
