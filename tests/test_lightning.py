@@ -258,6 +258,23 @@ def test_a_second_fit_goes_on_and_nothing_is_left_on_the_optimizer() -> None:
     assert is_untouched(model)
 
 
+class Trip(lightning.Callback):  # type: ignore[name-defined, misc]
+    def on_train_batch_start(self, trainer: Any, model: Any, batch: Any, index: int) -> None:
+        if index == 2:
+            raise ValueError("tripped")
+
+
+def test_a_fit_that_breaks_off_leaves_nothing_on_the_optimizer_and_can_be_taken_up() -> None:
+    model, callback = Mixer(), DelayedAttention(until=6)
+    trainer = trainer_with(callback, Trip())
+    with pytest.raises(ValueError, match="tripped"):
+        trainer.fit(model, batches())
+    assert not trainer.optimizers[0]._optimizer_step_pre_hooks
+    assert (callback.delay.steps, callback.delay.is_open) == (2, False)
+    trainer_with(callback, epochs=2).fit(model, batches())
+    assert callback.delay.opened_at == 6
+
+
 def test_a_fit_by_another_trainer_counts_on() -> None:
     model, callback = Mixer(), DelayedAttention(until=6, warm_up=4)
     trainer_with(callback).fit(model, batches())

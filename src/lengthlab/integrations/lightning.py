@@ -122,8 +122,11 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
             self.delay.observe(trainer.strategy.broadcast(metrics))  # that all processes decide alike
 
     def on_train_end(self, trainer: Any, pl_module: nn.Module) -> None:
-        for optimizer in trainer.optimizers:
+        for optimizer in trainer.optimizers if self.delay is not None else ():
             self._present().unwatch(optimizer)
+
+    def on_exception(self, trainer: Any, pl_module: nn.Module, exception: BaseException) -> None:
+        self.on_train_end(trainer, pl_module)
 
     def on_validation_start(self, trainer: Any, pl_module: nn.Module) -> None:
         self._recall(pl_module)
