@@ -281,7 +281,7 @@ def test_the_table_gives_each_verdict_with_its_evidence_and_the_tolerance(call: 
     assert (done.code, done.err) == (0, "")
     assert "a state of 16 numbers per sequence, as large after 6 tokens as after 12" in done.out
     assert done.out.count("\n  holds") == 7
-    assert "1e-05 of the largest logit" in done.out
+    assert "1e-06 of the largest logit" in done.out
     assert "no state that is handed on" in call("check", f"{file}:Mine").out
     assert "160 of them frozen" in call("check", f"{file}:Frozen").out
 
@@ -293,7 +293,7 @@ def test_what_does_not_hold_is_exit_code_1_and_json_says_the_same(call: Call, fi
     verdicts = {each["what"]: each["verdict"] for each in data["checks"]}
     assert verdicts[CAUSAL] == "does not hold"
     assert (verdicts[STEP], verdicts[WEIGHTS]) == ("not checked", "holds")
-    assert data["tolerance"] == {"same shapes": 1e-5, "other shapes": 1e-4}
+    assert data["tolerance"] == {"same shapes": 1e-6, "other shapes": 1e-4}
     assert call("check", f"{file}:Backwards").code == 1
 
 

@@ -105,7 +105,7 @@ def _any_length(failures: dict[int, str]) -> Check:
 
 def _tried(what: str, trial: Trial, network: nn.Module, lengths: list[int]) -> Check:
     if not lengths:
-        return Check(what, "not checked", "the model works at no length that this takes")
+        return Check(what, "not checked", "the model gives logits at no length that this takes")
     try:
         found = trial(network, lengths)
     except Exception as error:  # a user's own forward

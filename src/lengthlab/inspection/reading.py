@@ -77,8 +77,9 @@ def logits_in(given: Any, tokens_BT: Tensor) -> Tensor:
 def cache_name(network: nn.Module) -> str | None:
     """What a Hugging Face model calls its cache, both where it takes it and where it gives it."""
     takes = inspect.signature(network.forward).parameters
+    names = (*CACHES, "state") if "use_cache" in takes else CACHES
     asked = "use_cache" in takes or any(each.kind is each.VAR_KEYWORD for each in takes.values())
-    return next((name for name in CACHES if name in takes), None) if asked else None
+    return next((name for name in names if name in takes), None) if asked else None
 
 
 def state_name(network: nn.Module) -> str | None:

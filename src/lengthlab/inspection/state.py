@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
@@ -47,14 +46,14 @@ def _state_in(given: Any, name: str) -> Any:
 
 
 def numbers_in(state: Any) -> int:
-    """How many numbers a state holds, wherever in it they are.
+    """How many numbers a state holds, wherever in it they are; whole numbers only count tokens.
 
-    >>> numbers_in((torch.zeros(1, 3), [torch.zeros(1, 2)]))
+    >>> numbers_in((torch.zeros(1, 3), [torch.zeros(1, 2), torch.tensor(7)]))
     5
     """
     found: dict[int, Tensor] = {}
     _gather(state, found, set())
-    return sum(tensor.numel() for tensor in found.values())
+    return sum(tensor.numel() for tensor in found.values() if tensor.is_floating_point())
 
 
 def _gather(part: Any, found: dict[int, Tensor], seen: set[int]) -> None:
@@ -63,13 +62,10 @@ def _gather(part: Any, found: dict[int, Tensor], seen: set[int]) -> None:
     seen.add(id(part))
     if isinstance(part, Tensor):
         found[id(part)] = part
-    elif isinstance(part, dict):
-        inner = list(part.values())
-    elif isinstance(part, (list, tuple)):
+        return
+    if isinstance(part, (list, tuple)):
         inner = list(part)
-    elif is_dataclass(part):
-        inner = [getattr(part, field.name) for field in fields(part)]
     else:
-        inner = list(getattr(part, "__dict__", {}).values())
-    for each in [] if isinstance(part, Tensor) else inner:
+        inner = list((part if isinstance(part, dict) else getattr(part, "__dict__", {})).values())
+    for each in inner:
         _gather(each, found, seen)

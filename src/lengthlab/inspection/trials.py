@@ -20,7 +20,7 @@ Trial = Callable[[nn.Module, list[int]], Seen | None]
 
 STEPS = 12
 """Tokens that are fed one by one."""
-SAME = 1e-5
+SAME = 1e-6
 """Of the largest logit: what the same shapes may differ by."""
 ALIKE = 1e-4
 """The same where shapes differ, and with them the order in which numbers are added."""
