@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -349,10 +350,13 @@ def test_two_of_them_are_refused() -> None:
 
 @pytest.fixture
 def alone() -> Iterator[None]:
-    """A process group of one is left by a DDP strategy."""
+    """A DDP strategy leaves a process group of one, and the variables that it was made from."""
+    before = dict(os.environ)
     yield
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+    for name in set(os.environ) - set(before):
+        del os.environ[name]
 
 
 @pytest.mark.usefixtures("alone")
