@@ -73,6 +73,19 @@ OWN: dict[str, dict[str, Any]] = {
         "n_groups": 1,
         "head_dim": 8,
     },
+    "KimiLinear": {
+        "num_hidden_layers": 3,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+        "kv_lora_rank": 8,
+        "qk_rope_head_dim": 4,
+        "qk_nope_head_dim": 4,
+        "v_head_dim": 8,
+        "linear_head_dim": 8,
+        "linear_num_heads": 4,
+        "moe_intermediate_size": 16,
+        "num_local_experts": 2,
+        "num_experts_per_tok": 1,
+    },
     "Lfm2": {"num_hidden_layers": 3, "layer_types": ["conv", "full_attention", "conv"]},
 }
 LEFT_OUT = {"GPT2": set(SIZES) - {"vocab_size", "bos_token_id", "eos_token_id"}, "RecurrentGemma": {"max_position_embeddings"}}

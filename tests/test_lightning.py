@@ -316,7 +316,7 @@ def test_a_delay_that_watches_the_optimizer_already_counts_each_step_once() -> N
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "DelayedAttention needs until=, a step or a function of metrics, or delay="),
+        ({}, "DelayedAttention needs until=, a step or a function of metrics, or a delay"),
         ({"until": 3, "delay": delay_attention(Mixer())}, "leave out the others"),
     ],
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
+from torch import nn
 from torch.optim import Optimizer
 from transformers import PreTrainedConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.training_args import ParallelMode
 
 from lengthlab.errors import LabError, require
 from lengthlab.models import CausalLm
-from lengthlab.switch import Delay, Instead, Parts, Stages, Until, delay_attention
+from lengthlab.switch import Delay, DelayOptions, Stages, delay_attention
+from lengthlab.switch.closing import require_delay_or_until
 
 KEPT = "lengthlab.delay"
 """Under this name the state lies in `trainer_state.json`, which the Trainer reads back by itself. (What it calls stateful
@@ -28,22 +29,12 @@ class DelayedAttentionCallback(TrainerCallback):
     state is saved with every checkpoint and restored from it.
     """
 
-    def __init__(
-        self,
-        delay: Delay | Stages | None = None,
-        *,
-        modules: Parts | None = None,
-        until: Until | None = None,
-        instead: Instead | None = None,
-        rate: float = 1.0,
-        warm_up: int = 0,
-        ramp: int = 0,
-    ) -> None:
+    def __init__(self, delay: Delay | Stages | None = None, **options: Unpack[DelayOptions]) -> None:
+        require_delay_or_until("DelayedAttentionCallback", delay, options)
         self.delay = delay
-        self._until = until
-        self._close = partial(
-            delay_attention, modules=modules, until=until, instead=instead, rate=rate, warm_up=warm_up, ramp=ramp
-        )
+        self._options = options
+        self._before = 0
+        """Steps that were made before the trainer's own count began."""
         self._watched: Optimizer | None = None
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
@@ -51,16 +42,16 @@ class DelayedAttentionCallback(TrainerCallback):
         kept = _callbacks(state).get(KEPT)
         if self.delay is None:
             self._check_past(state, kept)
-            self.delay = self._close(rest["model"])
-        if kept:
+            self.delay = self._made(rest["model"], kept)
+        elif kept:
             self.delay.load_state_dict(kept)
-        else:
-            self.delay.go_to(state.global_step)
+        self._before = max(0, self.delay.steps - state.global_step)
+        self.delay.go_to(self._before + state.global_step)
         self._watch(rest.get("optimizer"))
         self._keep(state)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
-        self._delay.go_to(state.global_step)
+        self._delay.go_to(self._before + state.global_step)
         self._keep(state)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
@@ -68,20 +59,36 @@ class DelayedAttentionCallback(TrainerCallback):
             self.delay.observe(rest.get("metrics") or {})
             self._keep(state)
 
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
+        for optimizer in filter(None, [self._watched]):
+            self._delay.unwatch(optimizer)
+        self._watched = None
+
+    def _made(self, model: nn.Module, kept: dict[str, Any] | None) -> Delay:
+        """A delay of this model, in the state of the checkpoint; where that fails, the model is left as it was."""
+        made = delay_attention(model, **self._options)
+        try:
+            if kept:
+                made.load_state_dict(kept)
+        except LabError:
+            made.remove()
+            raise
+        return made
+
     @property
     def _delay(self) -> Delay | Stages:
         assert self.delay is not None
         return self.delay
 
     def _check_past(self, state: TrainerState, kept: object) -> None:
-        until = self._until
+        until = self._options.get("until")
         late = not kept and isinstance(until, int) and until <= state.global_step > 0
         require(not late, f"until={until} is in the past: the checkpoint is at step {state.global_step} and knows of no delay")
 
     def _watch(self, optimizer: Any) -> None:
         inner = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
         if isinstance(inner, Optimizer) and inner is not self._watched:
-            self._delay.watch(inner)
+            self._delay.watch(inner, counts=False)
             self._watched = inner
 
     def _keep(self, state: TrainerState) -> None:

@@ -9,15 +9,15 @@ is skipped.
 from __future__ import annotations
 
 import sys
-from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Unpack
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from lengthlab.errors import LabError, require
-from lengthlab.switch import Delay, Instead, Parts, Stages, Until, delay_attention
+from lengthlab.switch import Delay, DelayOptions, Stages, delay_attention
+from lengthlab.switch.closing import require_delay_or_until
 
 PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 """The two names under which Lightning is published."""
@@ -37,7 +37,7 @@ def _lightning() -> Any:
 class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
     """Attention is off until a step of the optimizer, or until a function of the metrics of a validation is true.
 
-    The options are those of `delay_attention`; or give it a delay that is made already: `DelayedAttention(delay=stages)`. Steps
+    The options are those of `delay_attention`; or give it a delay that is made already: `DelayedAttention(stages)`. Steps
     are `trainer.global_step`, so that batches of which several make one step count once. Checkpoints keep whether attention is
     on, and after a fit it stays as it is. `callback.delay` is the switch.
 
@@ -46,26 +46,11 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        until: Until | None = None,
-        modules: Parts | None = None,
-        instead: Instead | None = None,
-        rate: float = 1.0,
-        warm_up: int = 0,
-        ramp: int = 0,
-        delay: Delay | Stages | None = None,
-    ) -> None:
+    def __init__(self, delay: Delay | Stages | None = None, **options: Unpack[DelayOptions]) -> None:
         super().__init__()
-        alone = (until, modules, instead, rate, warm_up, ramp) == (None, None, None, 1.0, 0, 0)
-        require(
-            until is not None or delay is not None, "DelayedAttention needs until=, a step or a function of metrics, or delay="
-        )
-        require(delay is None or alone, "DelayedAttention has delay=, which has its options already: leave out the others")
+        require_delay_or_until("DelayedAttention", delay, options)
         self._given = delay is not None
-        self._make = partial(
-            delay_attention, modules=modules, until=until, instead=instead, rate=rate, warm_up=warm_up, ramp=ramp
-        )
+        self._options = options
         self._kept: dict[str, Any] = {}
         """The state in a checkpoint, until there is a delay to load it."""
         self._before = 0
@@ -144,7 +129,7 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
 
     def _made(self, pl_module: nn.Module, trainer: Any = None) -> Delay:
         """A delay of this model, in the state of the checkpoint; where that fails, the model is left as it was."""
-        made = self._make(pl_module)
+        made = delay_attention(pl_module, **self._options)
         try:
             if self._kept:
                 made.load_state_dict(self._kept)

@@ -3,11 +3,12 @@
     delay = delay_attention(model, until=2_000).watch(optimizer)    # attention is off, and opens itself
     ...                                                             # train: first the rest learns, then all of it
 
-delay.py has the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py stands in for what is off,
-opening.py opens gently, stages.py opens one part after another.
+closing.py makes a delay, delay.py is the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py
+stands in for what is off, opening.py opens gently, stages.py opens one part after another.
 """
 
-from lengthlab.switch.delay import Delay, DelayWarning, Until, delay, delay_attention
+from lengthlab.switch.closing import DelayOptions, delay, delay_attention
+from lengthlab.switch.delay import Delay, DelayWarning, Until
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.sites import Instead, Parts, Site, find
 from lengthlab.switch.stages import Stages
@@ -15,6 +16,7 @@ from lengthlab.switch.stand_in import StandIn
 
 __all__ = [
     "Delay",
+    "DelayOptions",
     "DelayWarning",
     "Instead",
     "Opening",

@@ -12,8 +12,7 @@ from types import CodeType
 
 from torch import nn
 
-SOFTMAX = {
-    "softmax",
+ATTENTION = {
     "scaled_dot_product_attention",
     "multi_head_attention_forward",
     "ALL_ATTENTION_FUNCTIONS",
@@ -30,10 +29,10 @@ SOFTMAX = {
     "attn_decoding_one_step",
 }
 """Functions that weigh values by a softmax of scores."""
+SOFTMAX = "softmax"
+"""What attention that is written out takes; so does linear attention, of queries and of keys, each by itself."""
 NAMES = ("atten", "mha")
 """What modules that do so are called."""
-OTHER = "linear"
-"""What they are not called: linear attention may take a softmax of queries and of keys, each by itself."""
 
 
 def is_attention(module: nn.Module) -> bool:
@@ -42,12 +41,13 @@ def is_attention(module: nn.Module) -> bool:
     >>> is_attention(nn.MultiheadAttention(8, 2)), is_attention(nn.LSTM(8, 8)), is_attention(nn.Softmax())
     (True, False, False)
     """
-    return is_called_attention(module) and not SOFTMAX.isdisjoint(_mentioned(type(module)))
+    mentioned = set(_mentioned(type(module))) if is_called_attention(module) else set()
+    linear = "linear" in type(module).__name__.lower()
+    return not ATTENTION.isdisjoint(mentioned) or (SOFTMAX in mentioned and not linear)
 
 
 def is_called_attention(module: nn.Module) -> bool:
-    called = type(module).__name__.lower()
-    return any(name in called for name in NAMES) and OTHER not in called
+    return any(name in type(module).__name__.lower() for name in NAMES)
 
 
 def _mentioned(kind: type[nn.Module]) -> Iterator[str]:

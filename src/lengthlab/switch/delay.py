@@ -20,13 +20,13 @@ from torch.utils.hooks import RemovableHandle
 
 from lengthlab.errors import require
 from lengthlab.switch.opening import Opening, Ramped, Watch
-from lengthlab.switch.sites import Instead, Parts, Site, choose
+from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import Forward, StandIn
 
 Until = int | Callable[[Mapping[str, Any]], bool]
 """After so many steps of the optimizer, or when this is true of the metrics of an evaluation."""
 
-_held: WeakKeyDictionary[nn.Module, ref[Delay]] = WeakKeyDictionary()
+HELD: WeakKeyDictionary[nn.Module, ref[Delay]] = WeakKeyDictionary()
 """Which delay has a module, as long as there is one."""
 
 
@@ -37,10 +37,10 @@ class DelayWarning(UserWarning):
 def _look_at_wrapper(module: nn.Module, inputs: object) -> None:
     """A hook before a closed module: does what was put around the model since then bear with parts that are off?"""
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        _require_unused_are_found(DistributedDataParallel._active_ddp_module)
+        require_unused_are_found(DistributedDataParallel._active_ddp_module)
 
 
-def _require_unused_are_found(model: nn.Module | None) -> None:
+def require_unused_are_found(model: nn.Module | None) -> None:
     if isinstance(model, DistributedDataParallel):
         require(
             model.find_unused_parameters and not model.static_graph,
@@ -160,7 +160,7 @@ class Delay:
         while self._watches:
             self._watches.pop().remove()
         for site in self.sites:
-            _held.pop(site.module, None)
+            HELD.pop(site.module, None)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint should keep of it; JSON can."""
@@ -235,61 +235,3 @@ def _table(sites: tuple[Site, ...]) -> list[str]:
         rows.append((site.name, f"{sum(each.numel() for each in site.parameters()):,}", instead + shared))
     wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return [f"  {name:<{wide[0]}}  {count:>{wide[1]}}  {instead}" for name, count, instead in rows]
-
-
-def delay(
-    model: nn.Module,
-    parts: Parts,
-    until: Until | None = None,
-    instead: Instead | None = None,
-    rate: float = 1.0,
-    warm_up: int = 0,
-    ramp: int = 0,
-) -> Delay:
-    """Switch these parts of a model off. They open with `open()`, or by themselves: `until` a step or a metric.
-
-    `parts` are names of modules matched from their end (`"layers.*.mlp"`), modules, or a predicate of name and module.
-    `instead` says what they give while off, if it is not found out rightly: `"zeros"`, `"input"` or a function of their inputs.
-    `rate`, `warm_up` and `ramp` open them gently: see `Opening`.
-
-    >>> model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
-    >>> later = delay(model, "1", until=2_000)
-    >>> later
-    Delay, closed until step 2000:
-      module  parameters  while off
-      1                6  its input
-    >>> later.open()
-    """
-    return _closed(model, choose(model, parts, instead), until, Opening(rate, warm_up, ramp))
-
-
-def delay_attention(
-    model: nn.Module,
-    modules: Parts | None = None,
-    until: Until | None = None,
-    instead: Instead | None = None,
-    rate: float = 1.0,
-    warm_up: int = 0,
-    ramp: int = 0,
-) -> Delay:
-    """`delay` for softmax attention, which is found; recurrent mixers (LSTM, Mamba, linear attention) are left alone.
-
-    >>> layer = nn.TransformerEncoderLayer(8, nhead=2)
-    >>> delay_attention(layer)
-    Delay, closed:
-      module     parameters  while off
-      self_attn         288  (zeros, None)
-    """
-    return _closed(model, choose(model, modules, instead), until, Opening(rate, warm_up, ramp))
-
-
-def _closed(model: nn.Module, sites: tuple[Site, ...], until: Until | None, opening: Opening) -> Delay:
-    require(not isinstance(until, int) or until >= 1, f"until={until} is in the past: name a step of the optimizer to come")
-    for site in sites:
-        holder = _held[site.module]() if site.module in _held else None
-        require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
-    _require_unused_are_found(model)
-    made = Delay(sites, until, opening)
-    made.close()
-    _held.update({site.module: ref(made) for site in sites})
-    return made

@@ -17,7 +17,7 @@ class Stages:
     """Delays in the order in which they open; a later one waits for those before it. Used as one delay is.
 
     >>> from torch import nn
-    >>> from lengthlab.switch.delay import delay
+    >>> from lengthlab.switch.closing import delay
     >>> model = nn.ModuleDict({"lower": nn.Linear(2, 2), "upper": nn.Linear(2, 2)})
     >>> stages = Stages(delay(model, "lower", until=1), delay(model, "upper", until=2))
     >>> stages.step()
