@@ -133,7 +133,7 @@ def table() -> str:
         left = {
             type(module).__name__
             for module in model.modules()
-            if mixers.search(type(module).__name__) and id(module) not in inside
+            if RECURRENT.search(type(module).__name__) and id(module) not in inside
         }
         cells = ", ".join(f"`{pattern}` ({kind})" for pattern, kind in off.items())
         rows.append(f"| {name} | {cells} | {', '.join(sorted(left)) or '–'} |")
