@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,6 +35,23 @@ def test_the_task_example_learns_parity_far_beyond_its_training_length(tmp_path:
     printed = re.findall(r"n=(\d+): (\d\.\d+)", script("parity_task.py", tmp_path))
     assert [int(n) for n, _ in printed] == [8, 16, 32]
     assert min(float(accuracy) for _, accuracy in printed) >= 0.9
+
+
+def test_the_jamba_example_trains_end_to_end_and_delayed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = runpy.run_path(str(EXAMPLES / "delay_in_jamba.py"))["main"].__globals__
+    monkeypatch.setitem(example, "MEASURED", (2, 4))
+    monkeypatch.setattr(sys, "argv", ["delay_in_jamba.py", "--steps", "4", "--first", "2"])
+    threads = torch.get_num_threads()
+    try:
+        example["main"]()
+    finally:
+        torch.set_num_threads(threads)
+    header, *rows = capsys.readouterr().out.splitlines()[-3:]
+    assert header.split()[-2:] == ["2", "4"]
+    assert [row.split(",")[0] for row in rows] == ["end to end", "delayed"]
+    assert all(len(re.findall(r"[01]\.\d\d", row)) == 6 for row in rows)
 
 
 def test_the_model_example_trains_both_of_its_models(tmp_path: Path) -> None:
