@@ -518,7 +518,7 @@ def test_linear_attention_and_experts_beside_it_are_left_alone() -> None:
     model, cache = Hybrid(), FlaCache()
     later = delay_attention(model)
     assert names(later) == ["attn"]
-    assert str(later.sites[0].stand_in) == "(zeros, None, None)"
+    assert str(later.sites[0].stand_in) == "(zeros, None, the cache)"
     out_BTD, given = model(X_BTD, cache)
     x_BTD = X_BTD + model.linear(X_BTD) + model.gated(X_BTD)
     assert torch.equal(out_BTD, x_BTD + model.moe(x_BTD))
@@ -571,7 +571,7 @@ class Handing(nn.Module):
 @pytest.mark.parametrize(("inner", "values"), [(nn.MultiheadAttention(WIDTH, 2), 2), (Attend(), 0)])
 def test_as_many_values_are_given_as_an_inner_module_gives(inner: nn.Module, values: int) -> None:
     later = delay(nn.ModuleDict({"part": Handing(inner)}), "part")
-    assert later.sites[0].stand_in.values == values
+    assert later.sites[0].stand_in.returns.values == values
 
 
 class Undecided(nn.Module):
@@ -599,9 +599,9 @@ def undecided() -> nn.Module:
         (lambda: delay(gpt(), "h"), "'h' is a ModuleList, which is never called itself; name what is in it: 'h.*'"),
         (lambda: delay(undecided(), "part"), "cannot tell what 'part' gives back while off: the forward of Undecided returns"),
         (lambda: delay(gpt(), "attn", until=0), "until=0 is in the past: name a step of the optimizer to come"),
-        (lambda: delay(gpt(), "attn", rate=0.0), "rate must be above 0, not 0.0"),
-        (lambda: delay(gpt(), "attn", warm_up=-1), "warm_up must be at least 0 steps, not -1"),
-        (lambda: delay(gpt(), "attn", ramp=-1), "ramp must be at least 0 steps, not -1"),
+        (lambda: delay(gpt(), "attn", rate=0.0), "rate must be a number above 0, not 0.0"),
+        (lambda: delay(gpt(), "attn", warm_up=-1), "warm_up must be a whole number of steps, at least 0, not -1"),
+        (lambda: delay(gpt(), "attn", ramp=-1), "ramp must be a whole number of steps, at least 0, not -1"),
         (lambda: Stages(), "there is no stage"),
         (
             lambda: Stages(delay(model := gpt(), "h.0", until=2), delay(model, "h.1", until=1)),

@@ -168,7 +168,7 @@ def test_shared_weights_are_named_and_not_counted_as_off(file: Path) -> None:
 def test_a_module_that_cannot_be_skipped_is_a_warning_with_the_reason(call: Call, file: Path) -> None:
     found = tried(file, "HasUndecided")
     assert (found.off[0].instead, found.compute, found.carries) == ("cannot be skipped", None, None)
-    assert "one value in one place and several in another" in found.warnings[0]
+    assert "returns several values in a way that cannot be read from its source" in found.warnings[0]
     done = call("delay", f"{file}:HasUndecided")
     assert (done.code, done.err) == (0, "")
     assert "Warning: cannot tell what 'attention' gives back" in done.out

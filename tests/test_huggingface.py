@@ -346,6 +346,39 @@ def test_a_model_is_left_as_it_was_where_its_checkpoint_is_refused(tmp_path: Pat
     delay_attention(model)
 
 
+def test_a_callback_closes_attention_in_every_model_that_it_meets(tmp_path: Path) -> None:
+    callback = DelayedAttentionCallback(until=2)
+    for name in ("Llama", "Llama"):
+        model = lm_of(name)
+        train_quietly(trainer_of(model, tmp_path, callback, max_steps=1))
+        assert callback.delay is not None
+        assert callback.delay.is_of(model)
+        assert not callback.delay.is_open
+    with pytest.raises(LabError, match="the delay is of another model"):
+        train_quietly(trainer_of(lm_of("Llama"), tmp_path, DelayedAttentionCallback(callback.delay)))
+
+
+def test_a_delay_that_watches_the_optimizer_already_can_be_handed_over(tmp_path: Path) -> None:
+    model = lm_of("Llama")
+    held = delay_attention(model, until=3, rate=0.5)
+    trainer = trainer_of(model, tmp_path, DelayedAttentionCallback(held), max_steps=4)
+    trainer.create_optimizer()
+    held.watch(trainer.optimizer)
+    train_quietly(trainer)
+    assert (held.steps, held.opened_at) == (4, 3)
+
+
+def test_the_best_model_has_attention_as_it_was_then(tmp_path: Path) -> None:
+    callback = DelayedAttentionCallback(until=3)
+    best = {"load_best_model_at_end": True, "metric_for_best_model": "eval_loss", "greater_is_better": True}  # the first is
+    every = {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps", "save_steps": 2}
+    trainer = trainer_of(lm_of("Llama"), tmp_path, callback, **best, **every)
+    train_quietly(trainer)
+    assert trainer.state.best_model_checkpoint.endswith("checkpoint-2")
+    assert callback.delay is not None
+    assert not callback.delay.is_open
+
+
 # On our tasks
 
 

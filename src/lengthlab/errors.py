@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from textwrap import shorten
 
 
 class LabError(Exception):
@@ -50,4 +51,4 @@ def explain(error: Exception) -> str:
     if isinstance(error, OSError):
         what = f"{error.filename or 'the store'}: {error.strerror or error}"
         return f"{what}; what was kept before is whole, and the same command goes on from there"
-    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no text'}"
+    return f"{type(error).__name__}: {shorten(str(error), 400, placeholder=' …') or 'no text'}"

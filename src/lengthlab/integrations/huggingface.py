@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Unpack
 
 from torch import nn
-from torch.optim import Optimizer
 from transformers import PreTrainedConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.training_args import ParallelMode
 
 from lengthlab.errors import LabError, require
@@ -32,14 +33,18 @@ class DelayedAttentionCallback(TrainerCallback):
     def __init__(self, delay: Delay | Stages | None = None, **options: Unpack[DelayOptions]) -> None:
         require_delay_or_until("DelayedAttentionCallback", delay, options)
         self.delay = delay
+        self._given = delay is not None
         self._options = options
         self._before = 0
         """Steps that were made before the trainer's own count began."""
-        self._watched: Optimizer | None = None
+        self._watched: Any = None
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         _check_ddp(args)
         kept = _callbacks(state).get(KEPT)
+        if self.delay is not None and not self.delay.is_of(rest["model"]):
+            require(not self._given, "the delay is of another model than the one that is trained: make it from this one")
+            self.delay = None
         if self.delay is None:
             self._check_past(state, kept)
             self.delay = self._made(rest["model"], kept)
@@ -60,9 +65,12 @@ class DelayedAttentionCallback(TrainerCallback):
             self._keep(state)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
-        for optimizer in filter(None, [self._watched]):
-            self._delay.unwatch(optimizer)
-        self._watched = None
+        if self._watched is not None:
+            self._delay.unwatch(self._watched)
+            self._watched = None
+        best = Path(state.best_model_checkpoint or "") / TRAINER_STATE_NAME
+        if args.load_best_model_at_end and best.is_file():  # the weights are those of that step, and so must the switch be
+            self._delay.load_state_dict(_callbacks(TrainerState.load_from_json(str(best)))[KEPT])
 
     def _made(self, model: nn.Module, kept: dict[str, Any] | None) -> Delay:
         """A delay of this model, in the state of the checkpoint; where that fails, the model is left as it was."""
@@ -86,10 +94,10 @@ class DelayedAttentionCallback(TrainerCallback):
         require(not late, f"until={until} is in the past: the checkpoint is at step {state.global_step} and knows of no delay")
 
     def _watch(self, optimizer: Any) -> None:
-        inner = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
-        if isinstance(inner, Optimizer) and inner is not self._watched:
-            self._delay.watch(inner, counts=False)
-            self._watched = inner
+        if optimizer is not None:
+            self._delay.unwatch(optimizer)  # somebody may have asked for it to be counted, too
+            self._delay.watch(optimizer, counts=False)
+            self._watched = optimizer
 
     def _keep(self, state: TrainerState) -> None:
         _callbacks(state)[KEPT] = self._delay.state_dict()

@@ -74,7 +74,7 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
     def setup(self, trainer: Any, pl_module: nn.Module, stage: str) -> None:
         others = [each for each in trainer.callbacks if isinstance(each, DelayedAttention) and each is not self]
         require(not others, "DelayedAttention is there twice: give the trainer one, with delay=Stages(...) for several parts")
-        if self.delay is not None and not _is_of(self.delay, pl_module):
+        if self.delay is not None and not self.delay.is_of(pl_module):
             require(not self._given, "the delay is of another model than the one that is fitted: make it from this one")
             self.delay = None
 
@@ -149,11 +149,6 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
     def _present(self) -> Delay | Stages:
         assert self.delay is not None
         return self.delay
-
-
-def _is_of(delay: Delay | Stages, model: nn.Module) -> bool:
-    inside = set(model.modules())
-    return all(site.module in inside for site in delay.sites)
 
 
 def _require_unused_are_found(delay: Delay | Stages, trainer: Any) -> None:

@@ -29,9 +29,9 @@ ATTENTION = {
     "attn_decoding_one_step",
 }
 """Functions that weigh values by a softmax of scores."""
-SOFTMAX = "softmax"
+SOFTMAX = {"softmax", "Softmax"}
 """What attention that is written out takes; so does linear attention, of queries and of keys, each by itself."""
-NAMES = ("atten", "mha")
+NAMES = ("atten", "attn", "mha")
 """What modules that do so are called."""
 
 
@@ -43,7 +43,7 @@ def is_attention(module: nn.Module) -> bool:
     """
     mentioned = set(_mentioned(type(module))) if is_called_attention(module) else set()
     linear = "linear" in type(module).__name__.lower()
-    return not ATTENTION.isdisjoint(mentioned) or (SOFTMAX in mentioned and not linear)
+    return not ATTENTION.isdisjoint(mentioned) or (not SOFTMAX.isdisjoint(mentioned) and not linear)
 
 
 def is_called_attention(module: nn.Module) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TypedDict
 from weakref import ref
 
 from torch import nn
 
-from lengthlab.errors import require
+from lengthlab.errors import LabError, require
 from lengthlab.switch.delay import HELD, Delay, Until, require_unused_are_found
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.sites import Instead, Parts, Site, choose
@@ -78,7 +79,7 @@ def require_delay_or_until(who: str, given: object, options: DelayOptions) -> No
 
 
 def _closed(model: nn.Module, sites: tuple[Site, ...], until: Until | None, opening: Opening) -> Delay:
-    require(not isinstance(until, int) or until >= 1, f"until={until} is in the past: name a step of the optimizer to come")
+    until = _whole(until)
     for site in sites:
         holder = HELD[site.module]() if site.module in HELD else None
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
@@ -87,3 +88,16 @@ def _closed(model: nn.Module, sites: tuple[Site, ...], until: Until | None, open
     made.close()
     HELD.update({site.module: ref(made) for site in sites})
     return made
+
+
+def _whole(until: Until | None) -> Until | None:
+    """A step as an int, whatever kind of whole number it is."""
+    if until is None or callable(until):
+        return until
+    try:
+        require(not isinstance(until, bool), "")
+        step = index(until)
+    except (TypeError, LabError):
+        raise LabError(f"until must be a whole number of steps or a function of metrics, not {until!r}") from None
+    require(step >= 1, f"until={step} is in the past: name a step of the optimizer to come")
+    return step

@@ -21,7 +21,7 @@ from torch.utils.hooks import RemovableHandle
 from lengthlab.errors import require
 from lengthlab.switch.opening import Opening, Ramped, Watch
 from lengthlab.switch.sites import Site
-from lengthlab.switch.stand_in import Forward, StandIn
+from lengthlab.switch.stand_in import Off, StandIn
 
 Until = int | Callable[[Mapping[str, Any]], bool]
 """After so many steps of the optimizer, or when this is true of the metrics of an evaluation."""
@@ -48,6 +48,10 @@ def require_unused_are_found(model: nn.Module | None) -> None:
         )
 
 
+def _untouched(module: nn.Module, inputs: object) -> None:
+    """A hook that does nothing, for torch's fused transformer layer: it calls its attention module only if that has one."""
+
+
 class Delay:
     """A set of sites that are off or on together. `delay` and `delay_attention` make one, closed.
 
@@ -61,8 +65,6 @@ class Delay:
         self.steps = 0
         """Steps of the optimizer so far, as `step`, `watch` or a callback counted them."""
         self.opened_at: int | None = None
-        self._found: dict[str, Any] = {}
-        """By site, the forward that somebody had set on the module object before us, if any."""
         self._hooks: list[RemovableHandle] = []
         self._ramps: list[Ramped] = []
         self._watches: list[Watch] = []
@@ -76,8 +78,7 @@ class Delay:
             return
         self._restore()
         for site in self.sites:
-            self._replace(site, site.stand_in)
-            # torch's fused transformer layer never calls its attention module, unless that has a hook.
+            self._replace(site, Off(site.stand_in, None))
             self._hooks.append(site.module.register_forward_pre_hook(_look_at_wrapper))
         for parameter in self.parameters():
             parameter.grad = None
@@ -95,10 +96,15 @@ class Delay:
             self._ramps = [Ramped(site.module.forward, site.stand_in) for site in self.sites]
             for site, ramp in zip(self.sites, self._ramps, strict=True):
                 self._replace(site, ramp)
+                self._hooks.append(site.module.register_forward_pre_hook(_untouched))
 
     def step(self) -> None:
         """Say that the optimizer has made a step."""
         self.go_to(self.steps + 1)
+        gently = (self.opening.rate, self.opening.warm_up) != (1.0, 0)
+        if self.is_open and self._since == 1 and gently and not self._watches:
+            text = "rate and warm_up have no effect on an optimizer that is not watched: delay.watch(optimizer)"
+            warnings.warn(text, DelayWarning, stacklevel=2)
 
     def go_to(self, steps: int) -> None:
         """Say how many steps the optimizer has made in all."""
@@ -132,7 +138,11 @@ class Delay:
 
         Of several, the first counts; none does with `counts=False`, where somebody else calls `step` or `go_to`.
         """
+        optimizer = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
+        require(isinstance(optimizer, Optimizer), f"what is watched is an optimizer, not a {type(optimizer).__name__}")
         require(all(watch.optimizer is not optimizer for watch in self._watches), "this delay watches this optimizer already")
+        if not self.is_open:
+            self.forget(optimizer)
         share = lambda: self.opening.share(self._since) if self.is_open else 1.0  # noqa: E731
         stepped = self.step if counts and not self._watches else lambda: None
         self._watches.append(Watch(optimizer, list(self.parameters()), share, stepped))
@@ -140,6 +150,7 @@ class Delay:
 
     def unwatch(self, optimizer: Optimizer) -> None:
         """Let go of an optimizer; one that is not watched is let go of already."""
+        optimizer = getattr(optimizer, "optimizer", optimizer)
         for watch in [each for each in self._watches if each.optimizer is optimizer]:
             watch.remove()
             self._watches.remove(watch)
@@ -160,7 +171,13 @@ class Delay:
         while self._watches:
             self._watches.pop().remove()
         for site in self.sites:
-            HELD.pop(site.module, None)
+            if site.module in HELD and HELD[site.module]() is self:
+                del HELD[site.module]
+
+    def is_of(self, model: nn.Module) -> bool:
+        """Whether its modules are in this model."""
+        inside = set(model.modules())
+        return all(site.module in inside for site in self.sites)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint should keep of it; JSON can."""
@@ -175,6 +192,7 @@ class Delay:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on as the checkpoint has it: open if it was, closed if it was."""
         mine = self.state_dict()
+        require(mine.keys() <= state.keys(), "this is not the state of a delay" + " but of stages" * ("stages" in state))
         strange = [name for name in state["sites"] if name not in mine["sites"]]
         lacking = [name for name in mine["sites"] if name not in state["sites"]]
         require(
@@ -209,19 +227,19 @@ class Delay:
         """Steps since it was opened."""
         return self.steps - (self.opened_at or 0)
 
-    def _replace(self, site: Site, forward: Forward) -> None:
-        # Some libraries set `forward` on the object themselves: keep theirs. Ours, if it is there, is that of a copied model.
+    def _replace(self, site: Site, forward: Off | Ramped) -> None:
         own = vars(site.module).get("forward")
-        self._found[site.name] = None if isinstance(own, (StandIn, Ramped)) or own is site.stand_in else own
+        # Ours, if it is there, is that of a copied model, or of a delay that is gone.
+        forward.found = own.found if isinstance(own, (Off, Ramped)) else own
         site.module.forward = forward
 
     def _restore(self) -> None:
         """Every module's forward as it was found."""
         for site in self.sites:
-            if site.name in self._found:
-                vars(site.module).pop("forward", None)
-                own = self._found.pop(site.name)
-                vars(site.module).update({} if own is None else {"forward": own})
+            ours = vars(site.module).get("forward")
+            if isinstance(ours, (Off, Ramped)):
+                del site.module.forward
+                vars(site.module).update({} if ours.found is None else {"forward": ours.found})
         while self._hooks:
             self._hooks.pop().remove()
         self._ramps = []

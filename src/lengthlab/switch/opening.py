@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import torch
@@ -34,9 +35,10 @@ class Opening:
     ramp: int = 0
 
     def __post_init__(self) -> None:
-        require(self.rate > 0, f"rate must be above 0, not {self.rate}")
-        require(self.warm_up >= 0, f"warm_up must be at least 0 steps, not {self.warm_up}")
-        require(self.ramp >= 0, f"ramp must be at least 0 steps, not {self.ramp}")
+        rated = isinstance(self.rate, (int, float)) and 0 < self.rate < inf
+        require(rated, f"rate must be a number above 0, not {self.rate!r}")
+        for name, steps in (("warm_up", self.warm_up), ("ramp", self.ramp)):
+            require(isinstance(steps, int) and steps >= 0, f"{name} must be a whole number of steps, at least 0, not {steps!r}")
 
     def share(self, since: int) -> float:
         """Of a step, so many steps after the opening."""
@@ -54,6 +56,7 @@ class Ramped:
 
     def __init__(self, forward: Forward, stand_in: Forward) -> None:
         self.forward, self.stand_in = forward, stand_in
+        self.found: Forward | None = None
         with torch.inference_mode(False):  # an evaluation may open it, and training could not use a tensor of inference mode
             self.weight = torch.zeros(())
 

@@ -11,11 +11,12 @@ from torch import nn
 
 from lengthlab.errors import LabError, nearest, require
 from lengthlab.switch.attention import is_attention, is_called_attention
+from lengthlab.switch.returns import adds_its_input
 from lengthlab.switch.stand_in import Forward, stand_in_for
 
-Parts = str | nn.Module | Callable[[str, nn.Module], bool] | Iterable[str | nn.Module]
-"""Names of modules, matched from their end, `*` for any one of them; modules; or what says of a name and a module if it is
-one."""
+Parts = str | nn.Module | type[nn.Module] | Callable[[str, nn.Module], bool] | Iterable[str | nn.Module]
+"""Names of modules, matched from their end, `*` for any one of them; modules; a class of them; or what says of a name and a
+module if it is one."""
 Instead = Literal["zeros", "input"] | Forward
 """What a module gives while off: zeros, what came in, or whatever a function makes of its inputs."""
 WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
@@ -50,6 +51,7 @@ def find(model: nn.Module, *parts: str) -> tuple[Site, ...]:
 
 def choose(model: nn.Module, parts: Parts | None, instead: Instead | None = None) -> tuple[Site, ...]:
     """The modules that are meant; attention where nothing is said. One that is meant twice is an error."""
+    require(isinstance(model, nn.Module), f"what is delayed is an nn.Module, not a {type(model).__name__}")
     model = _unwrapped(model)
     meant: dict[str, str] = {}
     for words, names in _asked(model, parts):
@@ -78,6 +80,11 @@ def _asked(model: nn.Module, parts: Parts | None) -> list[tuple[str, list[str]]]
         return [("the search for attention", found)]
     if isinstance(parts, (str, nn.Module)):
         parts = [parts]
+    if isinstance(parts, type):
+        kind = parts
+        found = [name for name, (_, module) in places.items() if isinstance(module, kind)]
+        require(len(found) > 0, f"no module of the model is a {kind.__name__}")
+        return [(f"the class {kind.__name__}", found)]
     if callable(parts):
         found = [name for name, (_, module) in places.items() if parts(name, module)]
         require(len(found) > 0, "the predicate is true of no module of the model")
@@ -115,6 +122,7 @@ def _matching(model: nn.Module, part: str | nn.Module) -> list[str]:
         found = [name for name, (_, module) in places.items() if module is part]
         require(len(found) > 0, f"the {type(part).__name__} that should be delayed is not in the model")
         return found
+    require(isinstance(part, str), f"a part is named by a text or is a module, not {part!r}")
     found = [name for name in places if _ends_in(name, part)] or (_attention(model) if part in ATTENTION else [])
     if not found:
         known = {name.rsplit(".", 1)[-1] for name in places}
@@ -167,17 +175,24 @@ def _keeps(parent: nn.Module, module: nn.Module, instead: Instead | None) -> boo
     if instead is not None:
         require(instead in ("zeros", "input"), f"instead must be 'zeros', 'input' or a function, not {instead!r}")
         return instead == "input"
-    if _is_block(module):
+    if adds_its_input(module):
         return True
-    branch = isinstance(parent, nn.Sequential) and _is_norm(next(parent.children()))
-    return isinstance(parent, nn.Sequential) and not branch
+    if isinstance(parent, nn.Sequential):
+        return not _is_branch(parent, module)
+    return not is_attention(module) and _is_block(module)
+
+
+def _is_branch(parent: nn.Sequential, module: nn.Module) -> bool:
+    """A chain that begins with a norm, or in which nothing but dropout stands beside the module, is added to something."""
+    first, *_ = parent.children()
+    others = [type(each) for each in parent.children() if each is not module]
+    return (_is_norm(first) and first is not module) or (bool(others) and set(others) <= {nn.Dropout, nn.Identity})
 
 
 def _is_block(module: nn.Module) -> bool:
-    """Norm and mixer side by side: a layer that adds to its input itself."""
-    children = list(module.children())
-    mixers = [child for child in children if next(child.children(), None) is not None]
-    return any(map(_is_norm, children)) and len(mixers) > 0 and not isinstance(module, nn.Sequential)
+    """Attention, or another mixer, with a norm around it: a layer that adds to its input itself."""
+    mixers = [child for child in module.children() if next(child.children(), None) is not None]
+    return _has_norm(module) and len(mixers) > 0 and not isinstance(module, nn.Sequential)
 
 
 def _is_norm(module: nn.Module) -> bool:

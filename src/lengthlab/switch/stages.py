@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+from torch import nn
 from torch.optim import Optimizer
 
 from lengthlab.errors import require
@@ -27,6 +28,7 @@ class Stages:
 
     def __init__(self, *delays: Delay) -> None:
         require(len(delays) > 0, "there is no stage")
+        require(len(set(map(id, delays))) == len(delays), "a delay is among the stages twice")
         steps = [delay.until for delay in delays if isinstance(delay.until, int)]
         require(steps == sorted(steps), f"stages open one after another, not at steps {steps}")
         self.delays = delays
@@ -81,6 +83,9 @@ class Stages:
     def remove(self) -> None:
         for delay in self.delays:
             delay.remove()
+
+    def is_of(self, model: nn.Module) -> bool:
+        return all(delay.is_of(model) for delay in self.delays)
 
     def state_dict(self) -> dict[str, Any]:
         return {"stages": [delay.state_dict() for delay in self.delays]}

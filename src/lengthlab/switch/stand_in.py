@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError
+from lengthlab.switch.returns import Returns, returns_of
 
-PAIRS = (nn.MultiheadAttention, nn.RNNBase)
-"""Modules whose output is the first of a pair; while off, the second is None."""
 PROJECTIONS = ("o_proj", "out_proj", "c_proj", "to_out", "wo", "out")
 """What the last map of attention is called. Where its output is not as wide as its input, so is the module's."""
 CACHES = ("past_key_values", "past_key_value", "layer_past")
@@ -32,13 +29,12 @@ class StandIn:
     their positions from that count.
 
     >>> import torch
-    >>> StandIn(keeps=False, values=2)(torch.ones(1, 2))
+    >>> StandIn(keeps=False, returns=Returns(2))(torch.ones(1, 2))
     (tensor([[0., 0.]]), None)
     """
 
     keeps: bool
-    values: int = 0
-    """How many values the module gives; 0: one, and not in a tuple."""
+    returns: Returns = Returns()
     first: str = "x"
     """The name of the input that comes first, where it is handed over by name."""
     width: int | None = None
@@ -47,10 +43,11 @@ class StandIn:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         x = self._input(inputs, named)
         cache = next((named[name] for name in CACHES if named.get(name) is not None), None)
-        self._count(x, cache, named.get("layer_idx", self.layer))
-        if self.values == 3:  # by custom: what comes out, the weights, the cache
-            return self.alone(x), None, cache
-        return (self.alone(x), *(None for _ in range(self.values - 1))) if self.values else self.alone(x)
+        if not self._crosses(named):
+            self._count(x, cache, named.get("layer_idx", self.layer))
+        if not self.returns.values:
+            return self.alone(x)
+        return (self.alone(x), *(cache if each == self.returns.cache else None for each in range(1, self.returns.values)))
 
     def alone(self, x: Tensor) -> Tensor:
         """The first of what is given."""
@@ -68,7 +65,13 @@ class StandIn:
             )
         return found
 
+    def _crosses(self, named: dict[str, Any]) -> bool:
+        """Attention to another sequence, whose keys and values are no tokens of this one."""
+        other = named.get("key_value_states"), None if self.keeps else named.get("encoder_hidden_states")
+        return any(each is not None for each in other)
+
     def _count(self, x: Tensor, cache: Any, layer: int | None) -> None:
+        cache = getattr(cache, "self_attention_cache", cache)
         if layer is None or not _takes_keys(cache, layer):
             return
         if "attn_state" in inspect.signature(cache.update).parameters:  # that of flash-linear-attention
@@ -80,15 +83,17 @@ class StandIn:
 
     def __str__(self) -> str:
         what = "its input" if self.keeps else "zeros"
-        return what if self.values == 0 else f"({', '.join([what, *['None'] * (self.values - 1)])})"
+        if not self.returns.values:
+            return what
+        others = ("the cache" if each == self.returns.cache else "None" for each in range(1, self.returns.values))
+        return f"({', '.join([what, *others])})"
 
 
 def stand_in_for(name: str, module: nn.Module, keeps: bool) -> StandIn:
     """For a module of this name in its model."""
-    values = _values(name, module)
     layers = [layer for each in module.modules() if isinstance(layer := getattr(each, "layer_idx", None), int)]
     width = None if keeps else _width(module)
-    return StandIn(keeps, values, _first_input(module), width, layers[0] if layers else None)
+    return StandIn(keeps, returns_of(name, module), _first_input(module), width, layers[0] if layers else None)
 
 
 def _takes_keys(cache: Any, layer: int) -> bool:
@@ -112,53 +117,13 @@ def _width(module: nn.Module) -> int | None:
     return None
 
 
-def _values(name: str, module: nn.Module, method: str = "forward") -> int:
-    """How many values a method returns, read from its source; 0: one, and not in a tuple."""
-    if isinstance(module, PAIRS):
-        return 2
-    try:
-        source = textwrap.dedent(inspect.getsource(inspect.unwrap(getattr(type(module), method))))
-        body = ast.parse(source).body[0]
-    except (OSError, TypeError, SyntaxError):
-        return 0  # written in a notebook's cell that is gone, or not in Python
-    assigned = {target.id: node.value for node in _nodes(body, ast.Assign) for target in _names(node)}
-    returned = [node.value for node in _nodes(body, ast.Return) if node.value is not None]
-    meant = [assigned.get(value.id, value) if isinstance(value, ast.Name) else value for value in returned]
-    found = {_length(name, module, value) for value in meant if _own_name(value) != method}
-    if len(found) > 1:
-        raise LabError(
-            f"cannot tell what '{name}' gives back while off: the forward of {type(module).__name__} returns one value in one "
-            f"place and several in another; say it with instead=, a function of the module's inputs"
-        )
-    return found.pop() if found else 0
+class Off:
+    """The forward of a module that is off, and the one that somebody had set on the module object before, if any. Whoever finds
+    it there, its delay gone, can put that back.
+    """
 
+    def __init__(self, stand_in: Forward, found: Forward | None) -> None:
+        self.stand_in, self.found = stand_in, found
 
-def _nodes(node: ast.AST, kind: type[Any]) -> Iterator[Any]:
-    """All of a kind in a function, those of functions inside it left out."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, kind):
-            yield child
-        if not isinstance(child, (ast.FunctionDef, ast.Lambda)):
-            yield from _nodes(child, kind)
-
-
-def _names(assignment: ast.Assign) -> list[ast.Name]:
-    return [target for target in assignment.targets if isinstance(target, ast.Name)]
-
-
-def _length(name: str, module: nn.Module, value: ast.expr) -> int:
-    """Of what is returned; where that is what an inner module or another method returns, theirs."""
-    own = _own_name(value)
-    inner = getattr(module, own, None) if own else None
-    if isinstance(inner, nn.Module):
-        return _values(name, inner)
-    if own and inspect.isfunction(getattr(type(module), own, None)):
-        return _values(name, module, own)
-    return len(value.elts) if isinstance(value, ast.Tuple) else 0
-
-
-def _own_name(value: ast.expr) -> str | None:
-    """`attend`, of `self.attend(...)`."""
-    called = value.func if isinstance(value, ast.Call) else None
-    mine = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self"
-    return called.attr if isinstance(called, ast.Attribute) and mine else None
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        return self.stand_in(*inputs, **named)
