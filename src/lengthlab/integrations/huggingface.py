@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 from typing import Any, Unpack
 
-from torch import nn
 from transformers import PreTrainedConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.training_args import ParallelMode
 
 from lengthlab.errors import LabError, require
 from lengthlab.models import CausalLm
-from lengthlab.switch import Delay, DelayOptions, Stages, delay_attention
-from lengthlab.switch.closing import require_delay_or_until
+from lengthlab.switch import Delay, DelayOptions, Stages
+from lengthlab.switch.closing import delay_as_kept, require_delay_or_until
 
 KEPT = "lengthlab.delay"
 """Under this name the state lies in `trainer_state.json`, which the Trainer reads back by itself. (What it calls stateful
@@ -47,7 +46,7 @@ class DelayedAttentionCallback(TrainerCallback):
             self.delay = None
         if self.delay is None:
             self._check_past(state, kept)
-            self.delay = self._made(rest["model"], kept)
+            self.delay = delay_as_kept(rest["model"], self._options, kept)
         elif kept:
             self.delay.load_state_dict(kept)
         self._before = max(0, self.delay.steps - state.global_step)
@@ -71,17 +70,6 @@ class DelayedAttentionCallback(TrainerCallback):
         best = Path(state.best_model_checkpoint or "") / TRAINER_STATE_NAME
         if args.load_best_model_at_end and best.is_file():  # the weights are those of that step, and so must the switch be
             self._delay.load_state_dict(_callbacks(TrainerState.load_from_json(str(best)))[KEPT])
-
-    def _made(self, model: nn.Module, kept: dict[str, Any] | None) -> Delay:
-        """A delay of this model, in the state of the checkpoint; where that fails, the model is left as it was."""
-        made = delay_attention(model, **self._options)
-        try:
-            if kept:
-                made.load_state_dict(kept)
-        except LabError:
-            made.remove()
-            raise
-        return made
 
     @property
     def _delay(self) -> Delay | Stages:

@@ -16,8 +16,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from lengthlab.errors import LabError, require
-from lengthlab.switch import Delay, DelayOptions, Stages, delay_attention
-from lengthlab.switch.closing import require_delay_or_until
+from lengthlab.switch import Delay, DelayOptions, Stages
+from lengthlab.switch.closing import delay_as_kept, require_delay_or_until
 
 PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 """The two names under which Lightning is published."""
@@ -129,10 +129,8 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
 
     def _made(self, pl_module: nn.Module, trainer: Any = None) -> Delay:
         """A delay of this model, in the state of the checkpoint; where that fails, the model is left as it was."""
-        made = delay_attention(pl_module, **self._options)
+        made = delay_as_kept(pl_module, self._options, self._kept)
         try:
-            if self._kept:
-                made.load_state_dict(self._kept)
             _require_unused_are_found(made, trainer)
         except LabError:
             made.remove()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import index
-from typing import TypedDict
+from typing import Any, TypedDict
 from weakref import ref
 
 from torch import nn
@@ -69,6 +70,18 @@ def delay_attention(
       self_attn         288  (zeros, None)
     """
     return _closed(model, choose(model, modules, instead), until, Opening(rate, warm_up, ramp))
+
+
+def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:
+    """`delay_attention`, in the state that a checkpoint has of it; where that fails, the model is left as it was."""
+    made = delay_attention(model, **options)
+    try:
+        if kept:
+            made.load_state_dict(kept)
+    except LabError:
+        made.remove()
+        raise
+    return made
 
 
 def require_delay_or_until(who: str, given: object, options: DelayOptions) -> None:
