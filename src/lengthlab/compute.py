@@ -39,8 +39,8 @@ def settled(device: torch.device) -> Iterator[None]:
 
     One thread: the order of sums does not depend on the machine, and a run beside another does not slow both down a
     hundredfold. On ARM, oneDNN's recurrence is a slow reference: on a Neoverse-N1, a step of a hybrid of width 64
-    took 78 ms without it and 142 with it. On CUDA, fp32 is not TF32, and
-    bf16 products are summed in fp32 throughout.
+    took 78 ms without it and 142 with it. On CUDA, fp32 is not TF32, and bf16 products are
+    summed in fp32 throughout.
     """
     if device.type == "cuda":
         with torch.cuda.device(device), _full_sums():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lengthlab.run import Run
 
 PATIENCE = {"cuda": Patience(repeats=3, seconds=0.15), "cpu": Patience(repeats=5, seconds=0.5)}
-"""In all about 5 minutes on an H200, most of them captures, and under 6 on 2 cores."""
+"""In all under 4 minutes on an H200, many of them for compiling and capturing, and under 6 on 2 cores."""
 QUIET = 0.5
 """A load above this is somebody else at work, and the numbers will be off."""
 

@@ -57,12 +57,7 @@ class Subject:
         return self.network() if self.config is None else self.config.blueprint()
 
     def make(self) -> nn.Module:
-        try:
-            made = self.maker()
-        except LabError:
-            raise
-        except Exception as error:  # a user's own maker
-            raise LabError(f"{self.name} cannot be made: {explain(error)}") from error
+        made = _made(self.name, self.maker)
         if not isinstance(made, nn.Module):
             raise LabError(f"{self.name} made a {type(made).__name__}, which is neither an nn.Module nor a model with 'build'")
         return made
@@ -106,14 +101,14 @@ def _own(name: str, found: Any) -> Subject:
     if hasattr(found, "build") and not isinstance(found, type):
         return _ours(name, found)
     require(callable(found), f"{name} is a {type(found).__name__}: name a function that makes the model")
-    made = _tried(name, found)
+    with torch.random.fork_rng(devices=[]):
+        made = _made(name, found)
     return _ours(name, made) if hasattr(made, "build") and not isinstance(made, nn.Module) else Subject(name, found)
 
 
-def _tried(name: str, maker: Callable[[], Any]) -> Any:
+def _made(name: str, maker: Callable[[], Any]) -> Any:
     try:
-        with torch.random.fork_rng(devices=[]):
-            return maker()
+        return maker()
     except LabError:
         raise
     except Exception as error:  # a user's own maker

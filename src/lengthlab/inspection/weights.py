@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from lengthlab.inspection.subject import TASK, Subject
 from lengthlab.run import Run
 from lengthlab.schedule import end_to_end
-from lengthlab.seeds import seed_for
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,8 @@ def compare_weights(subject: Subject, network: nn.Module, before: Mapping[str, T
     >>> compare_weights(subject, network := subject.network(), dict(network.named_parameters()))
     (True, 'bit for bit as a run builds it')
     """
-    built, own, others = _through_a_run(subject, seed=1), _by_itself(subject, seed=1), _by_itself(subject, seed=2)
+    built = _through_a_run(subject, seed=1)
+    own, others = (subject.network(seed).state_dict() for seed in (1, 2))
     for name in _differing(built, own):
         return False, f"'{name}' is not what its own constructor gives under the same seed"
     for name in _differing(dict(network.named_parameters()), before):
@@ -47,12 +47,6 @@ def _through_a_run(subject: Subject, seed: int) -> dict[str, Any]:
     """As `lengthlab train` builds it: a model of ours from the run's file."""
     run = Run(TASK, subject.model or _Made(subject.name, subject), end_to_end(1), seed=seed)
     return dict((Run.from_json(run.to_json()) if subject.model else run).network().state_dict())
-
-
-def _by_itself(subject: Subject, seed: int) -> dict[str, Any]:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for("weights", seed))
-        return dict(subject.make().state_dict())
 
 
 def _differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 from weakref import ref
 
 from torch import nn
@@ -12,13 +12,12 @@ from torch import nn
 from lengthlab.errors import LabError, require
 from lengthlab.switch.delay import HELD, Delay, Until, require_unused_are_found
 from lengthlab.switch.opening import Opening
-from lengthlab.switch.sites import Instead, Parts, Site, choose
+from lengthlab.switch.sites import Instead, Parts, choose
 
 
-class DelayOptions(TypedDict, total=False):
-    """What `delay_attention` takes beside the model, for those who call it later."""
+class OpeningOptions(TypedDict, total=False):
+    """What `delay` takes beside the model and its parts."""
 
-    modules: Parts | None
     until: Until | None
     instead: Instead | None
     rate: float
@@ -26,9 +25,15 @@ class DelayOptions(TypedDict, total=False):
     ramp: int
 
 
+class DelayOptions(OpeningOptions, total=False):
+    """What `delay_attention` takes beside the model, for those who call it later."""
+
+    modules: Parts | None
+
+
 def delay(
     model: nn.Module,
-    parts: Parts,
+    parts: Parts | None,
     until: Until | None = None,
     instead: Instead | None = None,
     rate: float = 1.0,
@@ -37,7 +42,8 @@ def delay(
 ) -> Delay:
     """Switch these parts of a model off. They open with `open()`, or by themselves: `until` a step or a metric.
 
-    `parts` are names of modules matched from their end (`"layers.*.mlp"`), modules, or a predicate of name and module.
+    `parts` are names of modules matched from their end (`"layers.*.mlp"`), modules, a class of them, or a predicate of name and
+    module; None stands for all softmax attention.
     `instead` says what they give while off, if it is not found out rightly: `"zeros"`, `"input"` or a function of their inputs.
     `rate`, `warm_up` and `ramp` open them gently: see `Opening`.
 
@@ -49,18 +55,18 @@ def delay(
       1                6  its input
     >>> later.open()
     """
-    return _closed(model, choose(model, parts, instead), until, Opening(rate, warm_up, ramp))
+    sites = choose(model, parts, instead)
+    for site in sites:
+        holder = HELD[site.module]() if site.module in HELD else None
+        require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
+    require_unused_are_found(model)
+    made = Delay(sites, _whole(until), Opening(rate, warm_up, ramp))
+    made.close()
+    HELD.update({site.module: ref(made) for site in sites})
+    return made
 
 
-def delay_attention(
-    model: nn.Module,
-    modules: Parts | None = None,
-    until: Until | None = None,
-    instead: Instead | None = None,
-    rate: float = 1.0,
-    warm_up: int = 0,
-    ramp: int = 0,
-) -> Delay:
+def delay_attention(model: nn.Module, modules: Parts | None = None, **options: Unpack[OpeningOptions]) -> Delay:
     """`delay` for softmax attention, which is found; recurrent mixers (LSTM, Mamba, linear attention) are left alone.
 
     >>> layer = nn.TransformerEncoderLayer(8, nhead=2)
@@ -69,7 +75,7 @@ def delay_attention(
       module     parameters  while off
       self_attn         288  (zeros, None)
     """
-    return _closed(model, choose(model, modules, instead), until, Opening(rate, warm_up, ramp))
+    return delay(model, modules, **options)
 
 
 def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:
@@ -89,18 +95,6 @@ def require_delay_or_until(who: str, given: object, options: DelayOptions) -> No
     until = options.get("until")
     require(given is not None or until is not None, f"{who} needs until=, a step or a function of metrics, or a delay")
     require(given is None or not options, f"{who} is given a delay, which has its options already: leave out the others")
-
-
-def _closed(model: nn.Module, sites: tuple[Site, ...], until: Until | None, opening: Opening) -> Delay:
-    until = _whole(until)
-    for site in sites:
-        holder = HELD[site.module]() if site.module in HELD else None
-        require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
-    require_unused_are_found(model)
-    made = Delay(sites, until, opening)
-    made.close()
-    HELD.update({site.module: ref(made) for site in sites})
-    return made
 
 
 def _whole(until: Until | None) -> Until | None:
