@@ -6,14 +6,17 @@ import json
 from pathlib import Path
 from typing import Any, Unpack
 
-from transformers import PreTrainedConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer import TRAINER_STATE_NAME
-from transformers.training_args import ParallelMode
-
 from lengthlab.errors import LabError, require
 from lengthlab.models import CausalLm
 from lengthlab.switch import Delay, DelayOptions, Stages
 from lengthlab.switch.closing import delay_as_kept, require_delay_or_until
+
+try:
+    from transformers import PreTrainedConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+    from transformers.trainer import TRAINER_STATE_NAME
+    from transformers.training_args import ParallelMode
+except ImportError:
+    raise LabError("Hugging Face's transformers is not installed: pip install 'lengthlab[huggingface]'") from None
 
 KEPT = "lengthlab.delay"
 """Under this name the state lies in `trainer_state.json`, which the Trainer reads back by itself. (What it calls stateful
