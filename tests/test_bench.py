@@ -72,10 +72,12 @@ def targets_of(lesson: Lesson, asks: tuple[str, ...]) -> Tensor:
     return torch.full_like(lesson.tokens_BT, SILENT).scatter(1, at_BQ, say_BQ)
 
 
-CASES = [*(joint(run_of(name)) for name in MODELS), *(first(run_of(name)) for name in HYBRIDS)]
+COVERS = [delayed(50, 50, lr=1e-3, covers=covers) for covers in ("part", "sublayers")]
+FIRST = [first(run_of(name, schedule=schedule)) for name in HYBRIDS for schedule in COVERS]
+CASES = [*(joint(run_of(name)) for name in MODELS), *FIRST]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.shape.kind + case.attention_off * ", attention off")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.shape.kind}, off: {case.off}")
 def test_the_textbook_network_is_ours_forward_and_backward(case: Case) -> None:
     trainee, loop = Trainee(case.run, CPU, padded=True), Loop(case, CPU)
     trainee.enter_phase()
@@ -147,7 +149,7 @@ def test_the_floor_counts_only_what_answers_depend_on() -> None:
     # <bos> k v k v <modulo> m <recall> k: both are asked at the 6th and the 9th token, modulo alone at the 6th.
     assert (whole.tokens, whole.asked, whole.pairs, whole.asked_pairs) == (9, 2, 45, 15)
     assert (alone.tokens, alone.asked) == (6, 1)
-    assert flops(joint(run).shape, 20, alone, attention_off=True) < flops(joint(run).shape, 20, alone)
+    assert flops(joint(run).shape, 20, alone, off="part") < flops(joint(run).shape, 20, alone)
 
 
 def test_a_shape_is_read_from_the_composition() -> None:

@@ -141,26 +141,27 @@ def test_a_profile_without_a_recipe_or_with_a_wrong_one_is_refused() -> None:
         Profile("mine", {("figure1",): Recipe(end_to_end(1), 4)}).recipe(cell)
 
 
-def test_readings_are_twelve_and_the_first_of_each_model_is_a_run_of_the_figure() -> None:
+def test_readings_are_fourteen_and_the_first_of_each_model_is_a_run_of_the_figure() -> None:
     found = trials(["figure1", "readings"])
     own = {trial.run.id: trial.cell for trial in found if trial.cell.part == "figure1"}
     study = [trial for trial in found if trial.cell.part == "readings"]
-    assert len({trial.run.id for trial in study}) == len({trial.cell for trial in study}) == len(READINGS) == 12
+    assert len({trial.run.id for trial in study}) == len({trial.cell for trial in study}) == len(READINGS) == 14
     shared = [(trial.cell.model, trial.cell.training) for trial in study if trial.run.id in own]
-    assert shared == [("attention-on-lstm", "delayed-part-modulo"), ("hybrid-block", "delayed-part-modulo")]
+    assert shared == [("attention-on-lstm", "delayed-sublayers-modulo"), ("hybrid-block", "delayed-part-modulo")]
 
 
 def test_a_reading_is_what_its_name_says() -> None:
     for reading, trial in zip(READINGS, trials(["readings"]), strict=True):
         first, *others = trial.run.schedule.phases
-        assert first.off == ({"part": "attention", "function": "attend"}[reading.covers],)
+        assert first.off == {"part": ("attention",), "sublayers": ("attend", "mlp"), "function": ("attend",)}[reading.covers]
         assert first.asks == {"modulo": ("modulo",), "both": ()}[reading.asks]
         assert not any(phase.off for phase in others)
         network = trial.run.network()
         blocks = [name for name, _ in network.named_modules() if name.endswith("lstm")]
         assert len(blocks) == (4 if reading.lstms == "each block" else 1)
         off = find(network, *first.off)
-        assert len(off) == (4 if reading.covers == "function" or reading.lstms == "each block" else 1)
+        blocks_off = 4 if reading.covers != "part" or reading.lstms == "each block" else 1
+        assert len(off) == blocks_off * len(first.off)
 
 
 def test_the_two_readings_of_the_block_have_the_same_attention() -> None:

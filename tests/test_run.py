@@ -73,7 +73,9 @@ def runs(pick: st.DrawFn) -> Run:
     schedule = end_to_end(joint, last, lr)
     if name != "lstm" and pick(st.booleans()):
         asks = pick(st.sampled_from([(), questions, questions[:1]]))
-        schedule = delayed(pick(durations), joint, last, lr, asks=asks, covers=pick(st.sampled_from(["part", "function"])))
+        schedule = delayed(
+            pick(durations), joint, last, lr, asks=asks, covers=pick(st.sampled_from(["part", "sublayers", "function"]))
+        )
     shortest = pick(st.integers(1, 3))
     evaluate = tuple(pick(st.lists(st.integers(1, 16), max_size=2)))
     return Run(task, model, schedule, (shortest, shortest + pick(st.integers(0, 2))), pick(numbers), pick(numbers), evaluate)

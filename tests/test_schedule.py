@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
-from lengthlab.schedule import SCHEDULES, Epochs, Phase, Schedule, delayed, end_to_end, epochs
+from lengthlab.schedule import SCHEDULES, Covers, Epochs, Phase, Schedule, delayed, end_to_end, epochs
 
 quick = settings(max_examples=50, deadline=None)
 
@@ -63,10 +63,12 @@ def test_the_last_learning_rate_is_a_tenth_by_part_too() -> None:
     assert last.rates == pytest.approx({"attention": 1e-4, "rest": 1e-5})
 
 
-@pytest.mark.parametrize(("covers", "part"), [("part", "attention"), ("function", "attend")])
-def test_covers_says_what_is_off(covers: str, part: str) -> None:
-    phases = delayed(10, joint=5, covers=covers).phases  # type: ignore[arg-type]
-    assert [phase.off for phase in phases] == [(part,), ()]
+@pytest.mark.parametrize(
+    ("covers", "off"), [("part", ("attention",)), ("sublayers", ("attend", "mlp")), ("function", ("attend",))]
+)
+def test_covers_says_what_is_off(covers: Covers, off: tuple[str, ...]) -> None:
+    phases = delayed(10, joint=5, covers=covers).phases
+    assert [phase.off for phase in phases] == [off, ()]
 
 
 def test_asks_says_what_the_first_phase_asks_and_none_means_all() -> None:
@@ -122,7 +124,7 @@ def test_schedules_are_known_by_the_names_that_users_type() -> None:
         (lambda: Phase(5, lr=-1e-4), "schedule.lr must be a finite number of at least 0, not -0.0001"),
         (lambda: Phase(5, lr=nan), "schedule.lr must be a finite number of at least 0, not nan"),
         (lambda: Phase(5, lr={"attention": inf, "rest": 1e-3}), "schedule.lr must be a finite number of at least 0, not inf"),
-        (lambda: delayed(5, covers="heads"), "schedule.covers must be 'part' or 'function', not 'heads'"),
+        (lambda: delayed(5, covers="heads"), "schedule.covers must be 'part', 'sublayers' or 'function', not 'heads'"),
         (lambda: Schedule("none", ()), "a schedule has at least one phase"),
     ],
 )

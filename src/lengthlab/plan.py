@@ -94,7 +94,7 @@ def parameters(maker: Callable[..., Any]) -> dict[str, Any]:
     """Names and types of what a maker takes, those of `**choices: Unpack[...]` included.
 
     >>> sorted(parameters(MODELS["sandwich"]))
-    ['blocks', 'heads', 'mlp', 'positions', 'scores', 'width']
+    ['blocks', 'heads', 'mlp', 'positions', 'scores', 'silent', 'width']
     """
     hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
     taken: dict[str, Any] = {}
@@ -119,6 +119,8 @@ def _read(value: Any, hint: Any, where: str, folder: Path) -> Any:
     if hint in (float, LearningRate, LearningRate | None):
         require(isinstance(value, (int, float)) and not isinstance(value, bool), f"{where} must be a number, not {value!r}")
         return float(value)
+    if hint is bool:
+        require(isinstance(value, bool), f"{where} must be true or false, not {value!r}")
     if hint is int:
         require(isinstance(value, int) and not isinstance(value, bool), f"{where} must be a whole number, not {value!r}")
     if get_origin(hint) is tuple:

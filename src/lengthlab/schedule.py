@@ -14,8 +14,11 @@ from lengthlab.errors import require
 EPOCH = 2**14
 """Samples in one of the paper's epochs; its data is drawn afresh, so an epoch is only a unit of length."""
 
-OFF = {"part": "attention", "function": "attend"}
-"""What "deactivate the attention modules" covers: the whole attention part, or the attention function alone."""
+Covers = Literal["part", "sublayers", "function"]
+OFF: dict[Covers, tuple[str, ...]] = {"part": ("attention",), "sublayers": ("attend", "mlp"), "function": ("attend",)}
+"""What "deactivate the attention modules" covers: the whole attention part, all of it but the norms, or the attention
+function alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -110,21 +113,21 @@ def delayed(
     first_lr: LearningRate | None = None,
     last_lr: LearningRate | None = None,
     asks: tuple[str, ...] = ("modulo",),
-    covers: Literal["part", "function"] = "part",
+    covers: Covers = "part",
 ) -> Schedule:
     """Attention is off for `first` and the recurrence is asked `asks` alone; then as end to end.
 
     The paper: 1500 epochs of the recurrence at 1e-4, then 500 with attention at 1e-4, then 1e-5. It does not say what the
     recurrence is asked at first; asked `modulo` alone, recall comes up soon after attention is opened. `covers` says what is
-    off: the whole attention part, so that the recurrence speaks to the head (`part`), or the attention function inside its
-    blocks (`function`).
+    off: the whole attention part, so that the recurrence speaks to the head (`part`); attention and MLP in each of its
+    blocks, whose norms stay (`sublayers`); or the attention function inside its blocks (`function`).
 
     >>> delayed(2_000, joint=16_000).phases[0]
     Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',))
     """
-    require(covers in tuple(OFF), f"schedule.covers must be 'part' or 'function', not '{covers}'")
+    require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
     _check_length("first", first)
-    alone = Phase(first, lr if first_lr is None else first_lr, off=(OFF[covers],), asks=tuple(asks))
+    alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
     return Schedule("delayed", (alone, *_joint(joint, last, lr, last_lr)))
 
 

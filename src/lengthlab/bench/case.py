@@ -9,7 +9,7 @@ from lengthlab.errors import LabError, require
 from lengthlab.models import MODELS, Attention, Mlp, Model, PlainScores, Rope
 from lengthlab.models.compose import Repeat
 from lengthlab.run import Run
-from lengthlab.schedule import Phase
+from lengthlab.schedule import OFF, Covers, Phase
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training.pace import forever
 
@@ -35,8 +35,9 @@ class Case:
     phase: Phase
 
     @property
-    def attention_off(self) -> bool:
-        return bool(self.phase.off)
+    def off(self) -> Covers | None:
+        """What of attention is off, if any is."""
+        return next((covers for covers, names in OFF.items() if names == self.phase.off), None)
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ class Case:
     @property
     def kind(self) -> object:
         """Cases of one kind take as long as each other."""
-        return self.shape, self.task, self.run.batch, self.run.lengths, self.attention_off, self.asks
+        return self.shape, self.task, self.run.batch, self.run.lengths, self.off, self.asks
 
 
 def joint(run: Run) -> Case:
@@ -58,8 +59,8 @@ def joint(run: Run) -> Case:
 
     >>> import lengthlab as ll
     >>> run = ll.Run(ll.tasks.ModuloRecall(keys=32), ll.models.sandwich(16, blocks=2, heads=2), ll.delayed(5, 5), batch=32)
-    >>> joint(run).shape, joint(run).attention_off, first(run).attention_off
-    (Shape(kind='sandwich', width=16, blocks=2, heads=2, mlp=4), False, True)
+    >>> joint(run).shape, joint(run).off, first(run).off
+    (Shape(kind='sandwich', width=16, blocks=2, heads=2, mlp=4), None, 'part')
     """
     return _case(run, next(phase for phase in run.schedule.phases if not phase.off))
 
@@ -70,7 +71,8 @@ def first(run: Run) -> Case:
 
 
 def _case(run: Run, phase: Phase) -> Case:
-    require(phase.off in ((), ("attention",)), f"the textbook loop can have 'attention' off, not {phase.off}")
+    known = ((), OFF["part"], OFF["sublayers"])
+    require(phase.off in known, f"the textbook loop can have {known[1]} or {known[2]} off, not {phase.off}")
     if not isinstance(run.task, ModuloRecall):
         raise LabError(f"the textbook loop has no task '{run.task.name}'")
     return Case(forever(run, phase), shape_of(run.model), run.task, phase)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from lengthlab.bench.case import Case, Shape
+from lengthlab.schedule import Covers
 
 PASSES = 3
 """A product forward is two backward: one for its input and one for its weight."""
@@ -58,7 +59,7 @@ def needed(case: Case) -> Reading:
     )
 
 
-def flops(shape: Shape, vocabulary: int, reading: Reading, attention_off: bool = False) -> float:
+def flops(shape: Shape, vocabulary: int, reading: Reading, off: Covers | None = None) -> float:
     """Floating-point operations of a step, forward and backward.
 
     >>> lstm = Shape("lstm", width=4)
@@ -67,7 +68,7 @@ def flops(shape: Shape, vocabulary: int, reading: Reading, attention_off: bool =
     """
     lstms = {"transformer": 0, "sandwich": 2}.get(shape.kind, 1)
     forward = lstms * _recurrence(shape.width, reading) + 2 * shape.width * vocabulary * reading.asked
-    if not attention_off and shape.blocks:
+    if off is None and shape.blocks:
         on_top = shape.kind not in ("lstm-on-attention", "sandwich")
         forward += (shape.blocks - on_top) * _block(shape, reading) + on_top * _last_block(shape, reading)
     return PASSES * forward
@@ -75,7 +76,7 @@ def flops(shape: Shape, vocabulary: int, reading: Reading, attention_off: bool =
 
 def flops_of(case: Case) -> float:
     """What one step of a case cannot do without."""
-    return flops(case.shape, case.task.vocabulary, needed(case), case.attention_off)
+    return flops(case.shape, case.task.vocabulary, needed(case), case.off)
 
 
 def _recurrence(width: int, reading: Reading) -> float:

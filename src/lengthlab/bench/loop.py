@@ -30,7 +30,7 @@ class Loop:
         self.case, self.device = case, device
         shape = case.shape
         sizes = (case.task.vocabulary, shape.width, shape.blocks, shape.heads, shape.mlp, case.tokens)
-        self.network = Textbook(shape.kind, *sizes, attention_off=case.attention_off).to(device)
+        self.network = Textbook(shape.kind, *sizes, off=case.off).to(device)
         lr = case.phase.rates["rest"]
         parameters = self.network.parameters()
         self.optimizer = torch.optim.Adam(parameters, lr, fused=True) if tuned else torch.optim.Adam(parameters, lr)

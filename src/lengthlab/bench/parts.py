@@ -64,7 +64,7 @@ class Bench:
 
     def _suite(self) -> Iterator[Measurement]:
         yield from self._both("suite", f"{len(self.runs)} cells, all parts on", [joint(run) for run in self.runs])
-        delayed = [first(run) for run in self.runs if first(run).attention_off]
+        delayed = [first(run) for run in self.runs if first(run).off]
         if delayed:
             yield from self._both("suite", f"{len(delayed)} delayed hybrids, attention off", delayed)
 
@@ -103,7 +103,7 @@ class Bench:
     def _timed_alone(self, way: str, case: Case) -> tuple[tuple[float, ...], int]:
         key = (way, case.kind)
         if key not in self._alone:
-            off = ", attention off" if case.attention_off else ""
+            off = ", attention off" if case.off else ""
             self.say(f"{way}: {case.shape.kind}, {case.task.name}, n = 1…{case.run.lengths[1]}{off}")
             self._alone[key] = self._timed(way, [case])
         return self._alone[key]

@@ -46,23 +46,25 @@ class SelfAttention(nn.Module):
 
 
 class Block(nn.Module):
-    """A post-LayerNorm transformer block."""
+    """A post-LayerNorm transformer block, or its norms alone."""
 
-    def __init__(self, width: int, heads: int, mlp: int, tokens: int) -> None:
+    def __init__(self, width: int, heads: int, mlp: int, tokens: int, off: bool) -> None:
         super().__init__()
-        self.attend = SelfAttention(width, heads, tokens)
+        self.attend = None if off else SelfAttention(width, heads, tokens)
         self.norm_1 = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, mlp * width), nn.ReLU(), nn.Linear(mlp * width, width))
+        inner = mlp * width
+        self.mlp = None if off else nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
         self.norm_2 = nn.LayerNorm(width)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        x_BTD = self.norm_1(x_BTD + self.attend(x_BTD))
-        out_BTD: Tensor = self.norm_2(x_BTD + self.mlp(x_BTD))
+        x_BTD = self.norm_1(x_BTD if self.attend is None else x_BTD + self.attend(x_BTD))
+        out_BTD: Tensor = self.norm_2(x_BTD if self.mlp is None else x_BTD + self.mlp(x_BTD))
         return out_BTD
 
 
 class Textbook(nn.Module):
-    """An architecture of the paper by its name. `attention_off` is the first phase of delayed training: attention is skipped.
+    """An architecture of the paper by its name. `off` is for the first phase of delayed training: the whole
+    attention part is skipped (`part`), or all of it but its norms (`sublayers`).
 
     >>> network = Textbook("sandwich", vocabulary=20, width=8, blocks=2, heads=2, mlp=4, tokens=30)
     >>> network(torch.zeros(3, 30, dtype=torch.long)).shape
@@ -78,17 +80,17 @@ class Textbook(nn.Module):
         heads: int,
         mlp: int,
         tokens: int,
-        attention_off: bool = False,
+        off: str | None = None,
     ) -> None:
         super().__init__()
-        self.kind, self.attention_off = kind, attention_off
+        self.kind, self.skips = kind, off == "part"
         self.embedding = nn.Embedding(vocabulary, width)
         if kind in ONE_LSTM:
             self.lstm = nn.LSTM(width, width, batch_first=True)
         if kind == "hybrid-block":
             self.norm = nn.LayerNorm(width)
-        if kind != "lstm" and not attention_off:
-            self.attention = nn.Sequential(*(Block(width, heads, mlp, tokens) for _ in range(blocks)))
+        if kind != "lstm" and not self.skips:
+            self.attention = nn.Sequential(*(Block(width, heads, mlp, tokens, off is not None) for _ in range(blocks)))
         if kind == "sandwich":
             self.last = nn.LSTM(width, width, batch_first=True)
         self.head = nn.Linear(width, vocabulary)
@@ -106,7 +108,7 @@ class Textbook(nn.Module):
         if self.kind == "lstm":
             return state_BTD
         if self.kind == "parallel":
-            return state_BTD if self.attention_off else state_BTD + self._attend(x_BTD)
+            return state_BTD if self.skips else state_BTD + self._attend(x_BTD)
         if self.kind == "hybrid-block":
             return self._attend(self.norm(x_BTD + state_BTD))
         out_BTD = self._attend(state_BTD)
@@ -117,4 +119,4 @@ class Textbook(nn.Module):
         return state_BTD
 
     def _attend(self, x_BTD: Tensor) -> Tensor:
-        return x_BTD if self.attention_off else self.attention(x_BTD)
+        return x_BTD if self.skips else self.attention(x_BTD)

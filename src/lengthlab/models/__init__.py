@@ -11,6 +11,7 @@ from lengthlab.models.compose import named as named
 from lengthlab.models.compose import parallel as parallel
 from lengthlab.models.compose import repeat as repeat
 from lengthlab.models.compose import residual as residual
+from lengthlab.models.compose import silent as silent
 from lengthlab.models.entmax import AdaptiveEntmax as AdaptiveEntmax
 from lengthlab.models.entmax import Entmax as Entmax
 from lengthlab.models.learned import Learned as Learned

@@ -1,7 +1,7 @@
 """Putting parts together. A part is data with `build(width)`; what it builds maps x_BTD to x_BTD and never looks ahead.
 
-`chain`, `parallel`, `residual`, `repeat` and `named` are all there is: the paper's architectures are made of them (paper.py),
-and so is yours. The names given with `named` are the names under which a schedule switches parts off.
+`chain`, `parallel`, `residual`, `repeat`, `named` and `silent` are all there is: the paper's architectures are made of them
+(paper.py), and so is yours. The names given with `named` are the names under which a schedule switches parts off.
 """
 
 from __future__ import annotations
@@ -76,6 +76,19 @@ class Residual:
         return PostNorm(name, part.build(width), width)
 
 
+@dataclass(frozen=True)
+class Silent:
+    part: Part
+
+    def build(self, width: int) -> nn.Module:
+        module = self.part.build(width)
+        maps = [each for each in module.modules() if isinstance(each, nn.Linear)]
+        require(len(maps) > 0, f"{type(self.part).__name__} has no linear map to begin silent with")
+        for parameter in maps[-1].parameters():
+            nn.init.zeros_(parameter)
+        return module
+
+
 def chain(*parts: Part) -> Chain:
     """One after the other: `chain(f, g)` is g(f(x))."""
     return Chain(parts)
@@ -113,6 +126,18 @@ def named(name: str, part: Part) -> Named:
     return Named(name, part)
 
 
+def silent(part: Part) -> Silent:
+    """A part that says nothing at first: its last linear map begins at zero. In a residual it changes nothing until it has
+    learned to, so that opening it disturbs no one.
+
+    >>> import torch
+    >>> from lengthlab.models.mlp import Mlp
+    >>> bool(silent(Mlp(2)).build(width=4)(torch.ones(1, 3, 4)).any())
+    False
+    """
+    return Silent(part)
+
+
 def keep_name(part: Part) -> Part:
     """A name needs something around it to be kept in: where nothing is, a chain of one."""
     return Chain((part,)) if isinstance(part, Named) else part
@@ -132,7 +157,8 @@ def name_parts(parts: Sequence[Part]) -> list[tuple[str, Part]]:
     pairs: dict[str, Part] = {}
     given = {part.name for part in parts if isinstance(part, Named)}
     for part in parts:
-        name = part.name if isinstance(part, Named) else kebab(type(part).__name__)
+        kind = part.part if isinstance(part, Silent) else part
+        name = part.name if isinstance(part, Named) else kebab(type(kind).__name__)
         taken = hasattr(nn.Module, name) or name == "training"
         require(not taken, f"every module has a '{name}' already: name the part otherwise")
         names = (name, *(f"{name}-{number}" for number in range(2, 2 + len(parts))))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from lengthlab.models.attention import Attention
-from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, kebab, keep_name, name_parts
+from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, Silent, kebab, keep_name, name_parts
 from lengthlab.models.mlp import Mlp
 from lengthlab.models.model import Model
 from lengthlab.models.positions import POSITIONS
@@ -65,6 +65,8 @@ def _inner(part: Part) -> list[tuple[str, Part]]:
 
 def _about(part: Part) -> str:
     """What a line says of a part."""
+    if isinstance(part, Silent):
+        return f"{_about(part.part)}, silent at first"
     if isinstance(part, Attention):
         positions, scores = _name(part.positions, POSITIONS), _name(part.scores, SCORES)
         return f"attention, {part.heads} heads, positions {positions}, scores {scores}"

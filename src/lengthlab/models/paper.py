@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TypedDict, Unpack
 
+from lengthlab.models import compose
 from lengthlab.models.attention import Attention
-from lengthlab.models.compose import Named, chain, named, parallel, repeat, residual
+from lengthlab.models.compose import Named, Part, chain, named, parallel, repeat, residual
 from lengthlab.models.lstm import Lstm
 from lengthlab.models.mlp import Mlp
 from lengthlab.models.model import Model
@@ -26,6 +27,7 @@ class AttentionChoices(TypedDict, total=False):
     mlp: int
     positions: Positions | str
     scores: Scores | str
+    silent: bool
 
 
 def attention(
@@ -34,10 +36,12 @@ def attention(
     mlp: int = 4,
     positions: Positions | str = "rope",
     scores: Scores | str = "none",
+    silent: bool = False,
 ) -> Named:
-    """The transformer part: `blocks` times self-attention and MLP, each LN(x + f(x))."""
-    attend = named("attend", Attention(heads, positions, scores))
-    return named("attention", repeat(blocks, chain(residual(attend), residual(Mlp(mlp)))))
+    """The transformer part: `blocks` times self-attention and MLP, each LN(x + f(x)). `silent`: f is 0 at first."""
+    sublayers: tuple[Part, Part] = (Attention(heads, positions, scores), Mlp(mlp))
+    attend, feed = map(compose.silent, sublayers) if silent else sublayers
+    return named("attention", repeat(blocks, chain(residual(named("attend", attend)), residual(feed))))
 
 
 def transformer(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:

@@ -13,8 +13,8 @@ class Reading:
     """One way to read delayed training on modulo-recall.
 
     `lstms`: the hybrid block has one LSTM in the residual stream before its attention blocks, or one in each block. `covers`:
-    what "deactivate the attention modules" switches off, the whole part (attention, MLPs and norms) or the attention function
-    alone. `asks`: what the recurrence is asked while attention is off.
+    what "deactivate the attention modules" switches off: the whole part (attention, MLPs and norms), its sublayers (attention
+    and MLPs), or the attention function alone. `asks`: what the recurrence is asked while attention is off.
 
     >>> Reading("hybrid-block", "each block", "function", "both").cell
     Cell(part='readings', task='modulo-recall', model='hybrid-block-lstm-in-each', training='delayed-function-both')
@@ -22,7 +22,7 @@ class Reading:
 
     model: str
     lstms: Literal["one", "each block"]
-    covers: Literal["part", "function"]
+    covers: Literal["part", "sublayers", "function"]
     asks: Literal["modulo", "both"]
 
     @property
@@ -32,7 +32,7 @@ class Reading:
         return Cell("readings", PARTS["figure1"], model, f"delayed-{self.covers}-{self.asks}")
 
 
-WAYS: tuple[tuple[Literal["part", "function"], Literal["modulo", "both"]], ...] = (
+WAYS: tuple[tuple[Literal["part", "sublayers", "function"], Literal["modulo", "both"]], ...] = (
     ("part", "modulo"),
     ("part", "both"),
     ("function", "modulo"),
@@ -40,6 +40,8 @@ WAYS: tuple[tuple[Literal["part", "function"], Literal["modulo", "both"]], ...] 
 )
 
 READINGS = (
+    Reading("attention-on-lstm", "one", "sublayers", "modulo"),
+    Reading("attention-on-lstm", "one", "sublayers", "both"),
     *(Reading("attention-on-lstm", "one", *way) for way in WAYS),
     *(Reading("hybrid-block", "one", *way) for way in WAYS),
     *(Reading("hybrid-block", "each block", *way) for way in WAYS),

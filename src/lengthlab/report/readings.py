@@ -15,6 +15,7 @@ SHOWN = (25, 50, 75, 100)
 """The end of the training range, and 2, 3 and 4 times that."""
 WORDS = {
     "part": "the whole part",
+    "sublayers": "all but the norms",
     "function": "the function alone",
     "modulo": "modulo",
     "both": "both questions",

@@ -12,7 +12,8 @@ sums modulo 10. What it leaves open, and how we read it (`--part readings` shows
 - *MLP: 4 times the width with ReLU,* as in the first post-LayerNorm transformer.
 - *LSTMs: one layer, as wide as the model,* since the paper writes each as one function of a sequence.
 - *What "deactivate" covers: the whole attention part,* its MLPs and norms included, so that the head reads the recurrence.
-  In feasibility runs with the attention function alone off, modulo was lost beyond n = 25 in the first phase already.
+  In feasibility runs with the attention function alone off, modulo was lost beyond n = 25 in the first phase already. For
+  attention on an LSTM the norms stay in place (profile short; the reason is there).
 - *What the recurrence is asked while attention is off: modulo alone.* The paper says that it "learns to handle state
   tracking" then. Asked for recall too, in feasibility runs, it learned a poor one, and attention hardly got a foothold later.
 - *The hybrid block's inner order: one LSTM in the residual stream, LN(x + LSTM(x)), then the attention layers.* The caption of
@@ -32,10 +33,11 @@ from lengthlab.schedule import Schedule, delayed, end_to_end, epochs
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a cell is trained."""
+    """How a cell is trained. `silent`: attention and MLPs begin with nothing to say."""
 
     schedule: Schedule
     batch: int
+    silent: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,18 +96,24 @@ SHORT = Profile(
         # At 3e-4 whatever has attention recalls to n = 25 within 8,000 steps, and most are right about modulo there within
         # 16,000; at 1e-3 attention did not learn.
         ("end-to-end",): Recipe(end_to_end(16_000, 2_000, lr=3e-4), batch=256),
-        # LSTMs learn faster at higher rates: modulo is found within 4,000 steps at 3e-4, and recall goes on getting better
-        # for as long as it is trained (right at n = 25: 0.29 after 18,000 steps at 3e-4, 0.68 after 38,000 at 1e-3).
-        ("table1", "lstm", "end-to-end"): Recipe(end_to_end(40_000, 5_000, lr=1e-3), batch=256),
-        ("table2", "lstm", "end-to-end"): Recipe(end_to_end(6_000, 1_000, lr=3e-4), batch=256),
-        # At 3e-4 the LSTM on attention diverges, the sandwich stays near 0.5 even where it was trained, and the parallel
-        # branches find the LSTM's answer. At the paper's rate of 1e-4 all three do what the paper says they do.
-        ("table2", "lstm-on-attention", "end-to-end"): Recipe(end_to_end(24_000, 2_000, lr=1e-4), batch=256),
+        # An LSTM alone finds modulo within 4,000 steps.
+        ("lstm", "end-to-end"): Recipe(end_to_end(6_000, 1_000, lr=3e-4), batch=256),
+        # Asked modulo alone at 3e-4 the LSTM on attention diverges, the sandwich stays near 0.5 even where it was trained, and
+        # the parallel branches find the LSTM's answer. At the paper's rate of 1e-4 all three do what the paper says they do.
+        ("lstm-on-attention", "end-to-end"): Recipe(end_to_end(24_000, 2_000, lr=1e-4), batch=256),
+        ("sandwich", "end-to-end"): Recipe(end_to_end(32_000, 3_000, lr=1e-4), batch=256),
         ("table2", "parallel", "end-to-end"): Recipe(end_to_end(28_000, 2_000, lr=1e-4), batch=256),
-        ("table2", "sandwich", "end-to-end"): Recipe(end_to_end(32_000, 3_000, lr=1e-4), batch=256),
+        # Recall alone is learned sooner. An LSTM goes on getting better at it for as long as it is trained, and faster at
+        # higher rates (right at n = 25: 0.29 after 18,000 steps at 3e-4, 0.63 after 30,000 at 1e-3, 0.68 after 38,000).
+        ("table1", "end-to-end"): Recipe(end_to_end(12_000, 2_000, lr=3e-4), batch=256),
+        ("table1", "lstm", "end-to-end"): Recipe(end_to_end(30_000, 3_000, lr=1e-3), batch=256),
+        # Right at n = 75 and 100: 0.88 and 0.76 after 18,000 steps at 3e-4, 0.93 and 0.84 so.
+        ("table1", "attention-on-lstm", "end-to-end"): Recipe(end_to_end(10_000, 3_000, lr=5e-4, last_lr=1e-4), batch=256),
+        # 0.88 and 0.80 after 18,000 steps at 3e-4, and no better at 5e-4 or in smaller batches: so, longer.
+        ("table1", "sandwich", "end-to-end"): Recipe(end_to_end(26_000, 4_000, lr=3e-4, last_lr=6e-5), batch=256),
         # Asked modulo alone at 3e-4, the recurrence holds it to n = 100 after 4,000 steps. Attention on top of a trained
         # recurrence wakes up soonest where the recurrence may still move as fast.
-        ("delayed",): Recipe(delayed(4_000, 14_000, 2_000, lr=3e-4, asks=("modulo",), covers="part"), batch=256),
+        ("delayed",): Recipe(delayed(4_000, 14_000, 2_000, lr=3e-4, asks=("modulo",)), batch=256),
         # Recall at n = 75: 0.90 at 3e-4, 0.96 at 5e-4.
         ("parallel", "delayed"): Recipe(delayed(4_000, 14_000, 2_000, 5e-4, first_lr=3e-4, asks=("modulo",)), batch=256),
         # An LSTM that reads attention loses modulo when it follows it at 3e-4. Recall at n = 75 after 14,000 joint steps is
@@ -113,9 +121,19 @@ SHORT = Profile(
         ("lstm-on-attention", "delayed"): Recipe(
             delayed(4_000, 24_000, 3_000, {"attention": 3e-4, "rest": 1e-4}, first_lr=3e-4, asks=("modulo",)), batch=256
         ),
-        # Two LSTMs in a row do not find the state at 3e-4 within 10,000 steps, and do at 1e-3 within 6,000.
+        # Two LSTMs in a row do not find the state at 3e-4 within 10,000 steps, and do at 1e-3 within 6,000. Recall at n = 75
+        # after 25,000 to 28,000 joint steps: 0.88 in batches of 256, 0.91 to 0.95 in batches of 128, 0.5 in batches of 64.
         ("sandwich", "delayed"): Recipe(
-            delayed(6_000, 16_000, 2_000, lr=3e-4, first_lr=1e-3, asks=("modulo",), covers="part"), batch=256
+            delayed(6_000, 26_000, 4_000, lr=3e-4, first_lr=1e-3, last_lr=6e-5, asks=("modulo",)), batch=128
+        ),
+        # Attention that reads an LSTM wakes up late when the whole part is switched off: the head then learns to read the
+        # LSTM, and what it reads changes all at once when attention is opened. Recall at n = 75 was 0.54 to 0.81 so,
+        # whatever the rates, lengths and batch. With the norms left in place and silent sublayers, opening changes nothing:
+        # 0.82 to 0.91 in batches of 256, 0.92 in batches of 64.
+        ("attention-on-lstm", "delayed"): Recipe(
+            delayed(14_000, 26_000, 3_000, 3e-4, last_lr=6e-5, asks=("modulo",), covers="sublayers"),
+            batch=64,
+            silent=True,
         ),
     },
 )

@@ -25,7 +25,7 @@ def _read(phase: Phase, reading: Reading) -> Phase:
     """A phase with attention off, as the reading has it; the others as they are."""
     if not phase.off:
         return phase
-    return replace(phase, off=(OFF[reading.covers],), asks=() if reading.asks == "both" else (reading.asks,))
+    return replace(phase, off=OFF[reading.covers], asks=() if reading.asks == "both" else (reading.asks,))
 
 
 def lstm_in_each_block(profile: Profile) -> Model:

@@ -21,7 +21,7 @@ def run_of(cell: Cell, seed: int, profile: Profile) -> Run:
     recipe = profile.recipe(cell)
     return Run(
         task=_task(cell.task, profile),
-        model=_model(cell.model, profile),
+        model=_model(cell.model, profile, recipe.silent),
         schedule=recipe.schedule,
         lengths=profile.lengths,
         batch=recipe.batch,
@@ -35,8 +35,10 @@ def _task(name: str, profile: Profile) -> ModuloRecall:
     return ModuloRecall(profile.modulus, profile.values, profile.keys, questions=tuple(name.split("-")))
 
 
-def _model(name: str, profile: Profile) -> Model:
-    return MODELS[name](profile.width) if name == "lstm" else MODELS[name](profile.width, **choices(profile))
+def _model(name: str, profile: Profile, silent: bool) -> Model:
+    if name == "lstm":
+        return MODELS[name](profile.width)
+    return MODELS[name](profile.width, silent=silent, **choices(profile))
 
 
 def choices(profile: Profile) -> AttentionChoices:
