@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+import lengthlab.models
+from lengthlab.content import BUILT_IN
 from lengthlab.errors import LabError
 from lengthlab.models import (
     MODELS,
@@ -65,7 +69,8 @@ def runs(pick: st.DrawFn) -> Run:
     task = ModuloRecall(pick(numbers), pick(numbers), pick(st.integers(16, 18)), questions)
     name = pick(st.sampled_from(sorted(MODELS)))
     width = pick(st.sampled_from([4, 8]))
-    choices = {"blocks": pick(st.integers(1, 2)), "heads": pick(st.sampled_from([1, 2])), "mlp": pick(st.integers(1, 2))}
+    choices: dict[str, Any] = {"blocks": pick(st.integers(1, 2)), "heads": pick(st.sampled_from([1, 2]))}
+    choices |= {"mlp": pick(st.integers(1, 2)), "silent": pick(st.booleans())}
     positions, scores = pick(st.sampled_from(["rope", "none"])), pick(st.sampled_from(["none", "log-n"]))
     model = lstm(width) if name == "lstm" else MODELS[name](width, **choices, positions=positions, scores=scores)
     lr = pick(rates | st.builds(lambda part, rest: {"embedding": part, "rest": rest}, rates, rates))
@@ -107,6 +112,7 @@ CHANGES: dict[str, Any] = {
     "blocks": {"model": MODELS["sandwich"](width=16, blocks=3, heads=2)},
     "heads": {"model": MODELS["sandwich"](width=16, blocks=2, heads=4)},
     "mlp": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, mlp=2)},
+    "silent": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, silent=True)},
     "positions": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, positions="none")},
     "base of rope": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, positions=Rope(500.0))},
     "scores": {"model": MODELS["sandwich"](width=16, blocks=2, heads=2, scores="log-n")},
@@ -125,6 +131,17 @@ CHANGES: dict[str, Any] = {
     "batch": {"batch": 5},
     "seed": {"seed": 4},
 }
+
+
+def test_every_part_of_the_package_is_built_in() -> None:
+    parts = {
+        kind
+        for file in iter_modules(lengthlab.models.__path__, "lengthlab.models.")
+        for kind in vars(import_module(file.name)).values()
+        if isinstance(kind, type) and is_dataclass(kind) and hasattr(kind, "build")
+    }
+    assert len(parts) > 15
+    assert parts <= set(BUILT_IN.values())
 
 
 def test_every_field_that_can_be_changed_is_changed_below() -> None:

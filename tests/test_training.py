@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, exp, isfinite, log
 from pathlib import Path
@@ -346,6 +346,19 @@ def test_runs_trained_together_are_what_they_are_alone(tmp_path: Path) -> None:
         alone = train(run, tmp_path / "alone")
         assert identical(weights(tmp_path / "together", run), weights(tmp_path / "alone", run))
         assert counts(tmp_path / "together", run) == json.loads(json.dumps([count.to_json() for count in alone.counts]))
+
+
+def test_who_watches_hears_what_failed_while_the_others_go_on(tmp_path: Path) -> None:
+    broken, fine = end_to_end_run(steps=50, seed=1), end_to_end_run(steps=200)
+    folder_of(tmp_path, broken).write("checkpoint.safetensors", b"not one")
+    heard: list[tuple[Mapping[str, str], bool]] = []
+    first, second = train_all(
+        [broken, fine], tmp_path, workers=1, watch=lambda failed: heard.append((failed, folder_of(tmp_path, fine).finished))
+    )
+    assert first.error is not None
+    assert "not a checkpoint" in first.error
+    assert second.error is None
+    assert ({broken.id: first.error}, False) in heard
 
 
 def test_finished_runs_start_no_worker_and_are_measured_where_lengths_are_missing(

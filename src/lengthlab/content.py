@@ -13,7 +13,7 @@ from typing import Any
 from lengthlab import source
 from lengthlab.errors import LabError, nearest
 from lengthlab.models import Attention, CausalLm, Lstm, Mlp, Model
-from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual, kebab
+from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual, Silent, kebab
 from lengthlab.models.positions import POSITIONS
 from lengthlab.models.scores import SCORES
 from lengthlab.schedule import Epochs, Phase, Schedule
@@ -25,7 +25,7 @@ Files = dict[str, str]
 
 KINDS: list[type] = [
     *(ModuloRecall, Schedule, Phase, Epochs),
-    *(Model, CausalLm, Chain, Repeat, Parallel, Residual, Named),
+    *(Model, CausalLm, Chain, Repeat, Parallel, Residual, Named, Silent),
     *(Lstm, Mlp, Attention),
     *POSITIONS.values(),
     *SCORES.values(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ class Progress:
         self._looked = 0.0
         self._said: dict[str, tuple[str, float]] = {}
         self._ended: dict[str, tuple[str, ...]] = {}
+        self._failed: Mapping[str, str] = {}
 
     def __enter__(self) -> Progress:
         if self.live:
@@ -47,7 +48,9 @@ class Progress:
         if self.live:
             self.live.stop()
 
-    def look(self) -> None:
+    def look(self, failed: Mapping[str, str]) -> None:
+        """Show where the runs are; `failed` has the reasons of those that do not go on."""
+        self._failed = failed
         if monotonic() - self._looked > REFRESH_SECONDS:
             self._looked = monotonic()
             self._show()
@@ -73,6 +76,7 @@ class Progress:
             self._said[run.id] = (row[1], monotonic())
             said = "  ".join(f"{name} {cell}" for name, cell in zip(COLUMNS[2:], row[2:], strict=True) if cell)
             phase = f"phase {row[1]}" if row[1][0].isdigit() else row[1]
+            said = self._failed.get(run.id, said)
             self.console.print(f"{row[0]}: {phase}  {said}", soft_wrap=True, markup=False)
 
     def _row(self, run: Run) -> tuple[str, ...]:
@@ -95,7 +99,7 @@ class Progress:
         loss = f"{last['loss']:.4f}" if last else ""
         return (
             self.labels[run.id],
-            _state(run, folder, last),
+            "failed" if run.id in self._failed else _state(run, folder, last),
             f"{step:,}/{run.steps:,}",
             loss,
             inside,

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from tempfile import TemporaryFile
+from pathlib import Path
+from tempfile import mkstemp
 from time import sleep
-from typing import IO
 
 from lengthlab.compute import device_named
 from lengthlab.errors import LabError, explain
@@ -21,6 +21,8 @@ from lengthlab.training.precision import precision_named
 from lengthlab.training.result import Result, claim, measure
 
 POLL_SECONDS = 0.1
+
+Watch = Callable[[Mapping[str, str]], None]
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,13 @@ def train_all(
     store: str | os.PathLike[str] = "runs",
     device: str = "cpu",
     workers: int | None = None,
-    watch: Callable[[], None] = lambda: None,
+    watch: Watch = lambda failed: None,
     precision: str | None = None,
 ) -> list[Outcome]:
     """Train runs in worker processes, one thread each, and wait for them; finished ones are only read.
 
-    `watch` is called every tenth of a second. Ctrl-C stops the workers after the step (on a GPU: the 50 steps) under
-    way and goes up as KeyboardInterrupt.
+    `watch` is called every tenth of a second with the reasons of the runs that failed so far, by id. Ctrl-C stops the
+    workers after the step (on a GPU: the 50 steps) under way and goes up as KeyboardInterrupt.
     """
     precision_named(precision, device_named(device))
     place = Store(store)
@@ -68,7 +70,7 @@ def default_workers(device: str) -> int:
     return (os.cpu_count() or 1) if device == "cpu" else 1
 
 
-def _work(jobs: list[list[str]], command: list[str], workers: int, watch: Callable[[], None]) -> dict[str, str]:
+def _work(jobs: list[list[str]], command: list[str], workers: int, watch: Watch) -> dict[str, str]:
     """Keep so many workers busy until nothing is left; the errors, by run."""
     waiting = list(jobs)
     busy: list[Worker] = []
@@ -80,13 +82,14 @@ def _work(jobs: list[list[str]], command: list[str], workers: int, watch: Callab
             for worker in [worker for worker in busy if worker.process.poll() is not None]:
                 busy.remove(worker)
                 errors |= _errors(worker)
-            watch()
+            watch(errors | {run_id: reason for worker in busy for run_id, reason in _heard(worker).items()})
             sleep(POLL_SECONDS)
     finally:
         for worker in busy:
             worker.process.send_signal(signal.SIGINT)
         for worker in busy:
             worker.process.communicate()
+            worker.said.unlink(missing_ok=True)
     return errors
 
 
@@ -96,35 +99,41 @@ class Worker:
 
     ids: list[str]
     process: subprocess.Popen[str]
-    said: IO[str]
+    said: Path
 
 
 def _start(command: list[str], ids: list[str]) -> Worker:
     """A worker in a session of its own, so that Ctrl-C reaches the parent alone, which passes it on once."""
-    said = TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115  # `_errors` closes it
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lengthlab.training.worker", *command, *ids],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=said,
-        text=True,
-        start_new_session=True,
-    )
-    return Worker(ids, process, said)
+    number, said = mkstemp(prefix="lengthlab-")
+    with os.fdopen(number, "wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lengthlab.training.worker", *command, *ids],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+            text=True,
+            start_new_session=True,
+        )
+    return Worker(ids, process, Path(said))
+
+
+def _heard(worker: Worker) -> dict[str, str]:
+    """What failed so far."""
+    errors = {}
+    for line in worker.said.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            errors[json.loads(line)["run"]] = json.loads(line)["error"]
+        except (ValueError, KeyError, TypeError):
+            continue  # warnings of libraries, and a line that is being written
+    return errors
 
 
 def _errors(worker: Worker) -> dict[str, str]:
     process = worker.process
     process.communicate()
-    with worker.said as file:
-        file.seek(0)
-        said = file.read()
-    errors = {}
-    for line in said.splitlines():
-        try:
-            errors[json.loads(line)["run"]] = json.loads(line)["error"]
-        except (ValueError, KeyError, TypeError):
-            continue  # warnings of libraries
+    errors = _heard(worker)
+    said = worker.said.read_text(encoding="utf-8", errors="replace")
+    worker.said.unlink()
     if process.returncode not in (0, 1) or (process.returncode == 1 and not errors):
         last = said.strip().splitlines()[-1:] or ["no text"]
         for run_id in worker.ids:
