@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 store = click.option(
     "--store", default="runs", show_default=True, type=click.Path(), metavar="FOLDER", help="Where runs are kept."
 )
 device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
+best_device = click.option("--device", help="cpu, cuda, cuda:1, mps; if not given, cuda where there is one, else cpu.")
+sources = click.option(
+    "--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated."
+)
+out = click.option("--out", type=click.Path(path_type=Path), help="Folder for page, figures, rows and provenance.")
+page = click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 precision = click.option(
     "--precision",

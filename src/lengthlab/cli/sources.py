@@ -1,8 +1,8 @@
-"""Where the rows of a reproduction are read from: published files, or run folders."""
+"""Where the rows of an experiment are read from: published files, or run folders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +17,19 @@ from lengthlab.rows import FILE, Row, merge, read_rows
 from lengthlab.store import Store
 
 if TYPE_CHECKING:
-    from lengthlab.experiments.dat import Trial
+    from lengthlab.experiments.trial import Trial
 
-EXPERIMENT = "dat"
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for: an experiment in one of its profiles. `trials` are asked for by seeds, and only where run folders
+    are read or trained: published rows need no torch.
+    """
+
+    experiment: str
+    profile: str
+    lengths: tuple[int, ...]
+    trials: Callable[[Sequence[int]], Sequence[Trial]]
 
 
 @dataclass(frozen=True)
@@ -30,58 +40,61 @@ class Found:
     made: tuple[Making, ...]
 
 
+def wanted_of_paper(profile: str, parts: Sequence[str] = (*PARTS, "readings")) -> Wanted:
+    """Parts of the paper."""
+
+    def trials_of(seeds: Sequence[int]) -> Sequence[Trial]:
+        from lengthlab.experiments.dat import PROFILES, trials
+
+        return trials(parts, seeds, PROFILES[profile])
+
+    return Wanted("dat", profile, LENGTHS, trials_of)
+
+
 def read_results(
     names: Sequence[str], part: str | None = None, seeds: int | None = None, profile: str = "short", command: str = ""
 ) -> Results:
-    """What others have trained. The study of readings is shown where there is something of it."""
-    found = read_sources(names, profile, command)
-    rows = [row for row in found.rows if seeds is None or row.seed < seeds]
-    studied = ["readings"] if any(row.part == "readings" for row in rows) else []
-    return gather(rows, found.made, [part] if part else [*PARTS, *studied])
+    """What others have trained of the paper. The study of readings is shown where there is something of it."""
+    found = read_sources(names, wanted_of_paper(profile), command, seeds)
+    studied = ["readings"] if any(row.part == "readings" for row in found.rows) else []
+    return gather(found.rows, found.made, [part] if part else [*PARTS, *studied])
 
 
-def read_sources(names: Sequence[str], profile: str, command: str) -> Found:
+def read_sources(names: Sequence[str], wanted: Wanted, command: str, seeds: int | None = None) -> Found:
     """The rows of all these folders together, as far as they were made with the profile. Only run folders need torch."""
-    found = {name: _read(name, profile, command) for name in dict.fromkeys(names)}
+    found = {name: _read(name, wanted, command) for name in dict.fromkeys(names)}
     made = [making for each in found.values() for making in each.made]
-    others = {run for making in made if making.profile != profile for run in making.runs}
-    own = {run for making in made if making.profile == profile for run in making.runs}
+    others = {run for making in made if making.profile != wanted.profile for run in making.runs}
+    own = {run for making in made if making.profile == wanted.profile for run in making.runs}
     rows = merge({name: each.rows for name, each in found.items()})
     kept = [row for row in rows if row.run in own or row.run not in others]
-    require(len(kept) > 0, f"no rows of experiment '{EXPERIMENT}', profile '{profile}', in {', '.join(names)}")
-    return Found(tuple(kept), tuple(made))
+    what = f"experiment '{wanted.experiment}', profile '{wanted.profile}'"
+    require(len(kept) > 0, f"no rows of {what}, in {', '.join(names)}")
+    return Found(tuple(row for row in kept if seeds is None or row.seed < seeds), tuple(made))
 
 
-def _read(name: str, profile: str, command: str) -> Found:
+def _read(name: str, wanted: Wanted, command: str) -> Found:
     path = Path(name)
     require(path.is_dir(), f"there is no folder '{name}'")
-    for folder in (path / EXPERIMENT, path):
+    for folder in (path / wanted.experiment, path):
         if (folder / FILE).exists():
-            rows = [row for row in read_rows(folder / FILE) if row.experiment == EXPERIMENT]
+            rows = [row for row in read_rows(folder / FILE) if row.experiment == wanted.experiment]
             return Found(tuple(rows), tuple(read_makings(folder / provenance.FILE)))
     if not any(path.glob("*/run.json")):
-        raise LabError(f"'{name}' holds neither {EXPERIMENT}/{FILE} nor {FILE} nor run folders")
-    return _read_store(path, profile, command)
+        raise LabError(f"'{name}' holds neither {wanted.experiment}/{FILE} nor {FILE} nor run folders")
+    curves, _ = read_curves(Store(path).folders())  # a store may hold many other runs
+    return found_in(curves, wanted, sorted({curve.first.seed for curve in curves}), command)
 
 
-def _read_store(path: Path, profile: str, command: str) -> Found:
-    """The finished runs of a store that are those of the profile; a store may hold many others."""
-    from lengthlab.experiments.dat import PROFILES, trials
-
-    curves, _ = read_curves(Store(path).folders())
-    seeds = sorted({curve.first.seed for curve in curves})
-    return found_in(curves, trials((*PARTS, "readings"), seeds, PROFILES[profile]), profile, command)
-
-
-def found_in(curves: Iterable[Curve], wanted: Sequence[Trial], profile: str, command: str) -> Found:
+def found_in(curves: Iterable[Curve], wanted: Wanted, seeds: Sequence[int], command: str) -> Found:
     """The rows that these curves give to the cells they were trained for, under the names of the cells."""
-    ids = {trial.run.id for trial in wanted}
+    trials = wanted.trials(seeds)
+    ids = {trial.run.id for trial in trials}
     by_run = {curve.first.run: curve for curve in curves if curve.first.run in ids}
     rows = [
-        replace(row, experiment=EXPERIMENT, part=trial.cell.part, model=trial.cell.model, training=trial.cell.training)
-        for trial in wanted
-        if trial.run.id in by_run
-        for row in by_run[trial.run.id].rows
-        if row.length in LENGTHS
+        replace(row, experiment=wanted.experiment, part=cell.part, model=cell.model, training=cell.training)
+        for cell, run in ((trial.cell, trial.run.id) for trial in trials if trial.run.id in by_run)
+        for row in by_run[run].rows
+        if row.length in wanted.lengths
     ]
-    return Found(tuple(rows), tuple(makings(list(by_run.values()), command, profile)))
+    return Found(tuple(rows), tuple(makings(list(by_run.values()), command, wanted.profile)))

@@ -2,8 +2,17 @@
 
 from collections.abc import Callable, Sequence
 
+from lengthlab.experiments import far as _far
+from lengthlab.experiments import remedies as _remedies
 from lengthlab.experiments.dat import dat
 from lengthlab.experiments.demo import demo
+from lengthlab.experiments.study import Study
 from lengthlab.run import Run
 
-EXPERIMENTS: dict[str, Callable[[Sequence[int]], list[Run]]] = {"demo": demo, "dat": dat}
+EXPERIMENTS: dict[str, Callable[[Sequence[int]], list[Run]]] = {
+    "demo": demo,
+    "dat": dat,
+    "far": _far.far,
+    "remedies": _remedies.remedies,
+}
+STUDIES: dict[str, Study] = {study.name: study for study in (_far.STUDY, _remedies.STUDY)}

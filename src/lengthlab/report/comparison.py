@@ -89,7 +89,9 @@ class Line:
         return next(entry for entry in self.entries if entry.length == length)
 
 
-def compare(rows: Iterable[Row], cells: Sequence[Cell] = CELLS, question: str = "both") -> list[Line]:
+def compare(
+    rows: Iterable[Row], cells: Sequence[Cell] = CELLS, question: str = "both", lengths: Sequence[int] = LENGTHS
+) -> list[Line]:
     """A line for every cell, whether there are rows for it or not. `both` is every question that the task asks."""
     found: dict[tuple[Cell, int], list[Row]] = {}
     for row in rows:
@@ -97,7 +99,7 @@ def compare(rows: Iterable[Row], cells: Sequence[Cell] = CELLS, question: str = 
             found.setdefault((Cell(row.part, row.task, row.model, row.training), row.length), []).append(row)
     lines = []
     for cell in cells:
-        entries = [Entry(length, value(cell, length), _one_a_seed(found.get((cell, length), []))) for length in LENGTHS]
+        entries = [Entry(length, value(cell, length), _one_a_seed(found.get((cell, length), []))) for length in lengths]
         lines.append(Line(cell, tuple(entries)))
     return lines
 

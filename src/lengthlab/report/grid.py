@@ -71,7 +71,7 @@ def _cell(axes: Axes, column: int, top: float, entry: Entry) -> None:
     good = ours is not None and ours > GREEN
     ink = "white" if good else INK
     missing: dict[str, Any] = {"facecolor": "white", "hatch": "////", "edgecolor": "#DDDDDD", "lw": 0}
-    axes.add_patch(Rectangle((column + 0.02, top + 0.03), 0.96, 0.94, **missing if ours is None else {"fc": _shade(ours)}))
+    axes.add_patch(Rectangle((column + 0.02, top + 0.03), 0.96, 0.94, **missing if ours is None else {"fc": shade(ours)}))
     middle = top + (0.5 if entry.paper is None else 0.37)
     look: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
     weight = "bold" if good else "normal"
@@ -84,7 +84,8 @@ def _cell(axes: Axes, column: int, top: float, entry: Entry) -> None:
         axes.add_patch(Polygon([(right - 0.18, upper), (right, upper), (right, upper + 0.38)], facecolor=ink, lw=0))
 
 
-def _shade(accuracy: float) -> Colour:
+def shade(accuracy: float) -> Colour:
+    """The colour of an accuracy."""
     if accuracy > GREEN:
         return ABOVE
     share = accuracy / GREEN

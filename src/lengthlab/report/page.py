@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lengthlab.paper.cells import GREEN, LENGTHS, NOTATION, TITLES, TRAINED
 from lengthlab.paper.values import SOURCE
 from lengthlab.report.comparison import DIFFERS, MARGIN, Entry, Line, summary
-from lengthlab.report.provenance import Making
+from lengthlab.report.provenance import Making, makers_of
 from lengthlab.report.readings import readings_markdown
 from lengthlab.report.results import Results
 
@@ -21,7 +21,7 @@ def page(results: Results, pictures: str = "") -> str:
         lines += _part(results, part, pictures)
     if "readings" in results.parts:
         lines += _readings(results)
-    return "\n".join([*lines, *_made(results.made)]) + "\n"
+    return "\n".join([*lines, *made_lines(results.made)]) + "\n"
 
 
 def _opening() -> Iterator[str]:
@@ -41,10 +41,10 @@ def _opening() -> Iterator[str]:
 
 
 def _claims(results: Results) -> Iterator[str]:
-    yield from ("", "## Claims", "", _row("the paper", "checked as", "verdict", "evidence"), _row(*["---"] * 4))
+    yield from ("", "## Claims", "", table_row("the paper", "checked as", "verdict", "evidence"), table_row(*["---"] * 4))
     for finding in results.findings:
         claim = finding.claim
-        yield _row(f"{TITLES[claim.part]}: “{claim.words}”", claim.checked, f"**{finding.verdict}**", finding.evidence)
+        yield table_row(f"{TITLES[claim.part]}: “{claim.words}”", claim.checked, f"**{finding.verdict}**", finding.evidence)
 
 
 def _part(results: Results, part: str, pictures: str) -> Iterator[str]:
@@ -63,11 +63,11 @@ def _overview(lines: Sequence[Line]) -> Iterator[str]:
     silent = all(entry.paper is None for line in lines for entry in line.entries)
     marks = "" if silent else f", the paper's in brackets; ≠ where they are more than {MARGIN:.2f} apart"
     yield from (f"Ours{marks}. Bold: above {GREEN:.2f}.", "")
-    yield _row("model", "training", *(f"n={length}" for length in LENGTHS))
-    yield _row(*["---"] * (2 + len(LENGTHS)))
+    yield table_row("model", "training", *(f"n={length}" for length in LENGTHS))
+    yield table_row(*["---"] * (2 + len(LENGTHS)))
     for line in lines:
         name = f"{line.cell.model} ({NOTATION[line.cell.model]})"
-        yield _row(name, line.cell.training, *(_brief(entry) for entry in line.entries))
+        yield table_row(name, line.cell.training, *(_brief(entry) for entry in line.entries))
 
 
 def _brief(entry: Entry) -> str:
@@ -79,11 +79,11 @@ def _brief(entry: Entry) -> str:
 
 
 def _details(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    yield _row("model", "training", "n", "paper", "ours", "each seed", "interval", "samples", "verdict", "made by")
-    yield _row(*["---"] * 10)
+    yield table_row("model", "training", "n", "paper", "ours", "each seed", "interval", "samples", "verdict", "made by")
+    yield table_row(*["---"] * 10)
     for line in lines:
         for entry in line.entries:
-            yield _row(line.cell.model, line.cell.training, str(entry.length), *_numbers(results, entry))
+            yield table_row(line.cell.model, line.cell.training, str(entry.length), *_numbers(results, entry))
 
 
 def _numbers(results: Results, entry: Entry) -> list[str]:
@@ -92,10 +92,10 @@ def _numbers(results: Results, entry: Entry) -> list[str]:
         return [paper, "–", "–", "–", "–", entry.verdict, "–"]
     seeds = ", ".join(f"{seed}: {accuracy:.3f}" for seed, accuracy in entry.by_seed.items())
     interval = f"{entry.interval[0]:.3f}–{entry.interval[1]:.3f}"
-    makers = ", ".join(f"[{number}](#made-{number})" for number in results.makers(row.run for row in entry.rows))
     totals = sorted({row.total for row in entry.rows})
     samples = f"{len(entry.rows)} × {totals[0]}" if len(totals) == 1 else str(entry.samples)
-    return [paper, f"{entry.ours:.3f}", seeds, interval, samples, entry.verdict, makers or "–"]
+    makers = makers_of(results.made, (row.run for row in entry.rows))
+    return [paper, f"{entry.ours:.3f}", seeds, interval, samples, entry.verdict, makers]
 
 
 def _readings(results: Results) -> Iterator[str]:
@@ -109,7 +109,8 @@ def _readings(results: Results) -> Iterator[str]:
     yield from readings_markdown(results)
 
 
-def _made(made: Sequence[Making]) -> Iterator[str]:
+def made_lines(made: Sequence[Making]) -> Iterator[str]:
+    """Where numbers come from, an entry for each command and machine."""
     yield from ("", "## Where the numbers come from", "")
     if not made:
         yield "No rows, or rows without a provenance."
@@ -123,5 +124,6 @@ def _made(made: Sequence[Making]) -> Iterator[str]:
         )
 
 
-def _row(*cells: str) -> str:
+def table_row(*cells: str) -> str:
+    """A line of a Markdown table."""
     return f"| {' | '.join(cells)} |"

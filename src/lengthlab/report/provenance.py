@@ -110,6 +110,13 @@ def read_makings(path: Path) -> list[Making]:
         raise LabError(f"{path} is not a provenance: it is a list of entries with {names}") from None
 
 
+def makers_of(made: Sequence[Making], runs: Iterable[str]) -> str:
+    """Links, in Markdown, to the entries that say how these runs were made."""
+    wanted = set(runs)
+    numbers = [number for number, making in enumerate(made, start=1) if wanted & set(making.runs)]
+    return ", ".join(f"[{number}](#made-{number})" for number in numbers) or "–"
+
+
 def unite(made: Iterable[Making], runs: Iterable[str]) -> list[Making]:
     """Entries that made some of these runs, each once, in the order of their dates."""
     wanted = set(runs)

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from lengthlab.paper.readings import READINGS, Reading
 from lengthlab.report.comparison import Entry
+from lengthlab.report.provenance import makers_of
 from lengthlab.report.results import Results
 from lengthlab.report.scoreboard import length_line, ours_line, two_digits
 
@@ -48,7 +49,7 @@ def readings_markdown(results: Results) -> list[str]:
         rows = [row for both, _, _ in cells for row in both.rows]
         seeds = ", ".join(str(seed) for seed in sorted({row.seed for row in rows})) or "–"
         samples = " or ".join(str(total) for total in sorted({both.samples for both, _, _ in cells if both.rows})) or "–"
-        makers = ", ".join(f"[{number}](#made-{number})" for number in results.makers(row.run for row in rows)) or "–"
+        makers = makers_of(results.made, (row.run for row in rows))
         lines.append(_line([*names, *(_long(cell) for cell in cells), seeds, samples, makers]))
     return lines
 

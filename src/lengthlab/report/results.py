@@ -36,11 +36,6 @@ class Results:
         lines = [line for part in self.tables for line in self.lines(part)]
         return judge(lines, [claim for claim in CLAIMS if claim.part in self.tables])
 
-    def makers(self, runs: Iterable[str]) -> list[int]:
-        """The numbers, from 1, of the entries that say how these runs were made."""
-        wanted = set(runs)
-        return [number for number, making in enumerate(self.made, start=1) if wanted & set(making.runs)]
-
 
 def gather(rows: Iterable[Row], made: Iterable[Making], parts: Iterable[str]) -> Results:
     """The rows of these parts, in the order of the paper, with the entries that made them."""

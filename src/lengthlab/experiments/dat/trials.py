@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lengthlab.errors import LabError, nearest
 from lengthlab.experiments.dat.profile import SHORT, Profile
 from lengthlab.experiments.dat.readings import run_of_reading
 from lengthlab.experiments.dat.runs import run_of
-from lengthlab.paper.cells import CELLS, PARTS, Cell
+from lengthlab.experiments.trial import Trial
+from lengthlab.paper.cells import CELLS, PARTS
 from lengthlab.paper.readings import READINGS
 from lengthlab.run import Run
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A cell and a run for it. Two cells may share a run: it is trained once and gives rows to both."""
-
-    cell: Cell
-    run: Run
 
 
 def dat(seeds: Sequence[int] = (0,), profile: Profile = SHORT) -> list[Run]:

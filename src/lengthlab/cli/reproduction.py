@@ -1,0 +1,61 @@
+"""What the commands of `lengthlab reproduce` have in common: say how long it will take, train what is missing, gather rows."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lengthlab.cli.progress import duration
+from lengthlab.cli.sources import Found, Wanted, found_in
+
+if TYPE_CHECKING:
+    from lengthlab.run import Run
+
+
+def train(wanted: Wanted, seeds: int, store: str, device: str, precision: str | None, out: Path) -> Found:
+    """Train what the store does not have. On Ctrl-C the rows of what is finished are written, and KeyboardInterrupt goes up."""
+    from lengthlab.cli.publication import write_rows
+    from lengthlab.cli.work import work
+    from lengthlab.report.curves import read_curves
+    from lengthlab.store import Store
+
+    runs = list({trial.run.id: trial.run for trial in wanted.trials(range(seeds))}.values())
+    _announce(runs, store, device, precision)
+    try:
+        return found_in(work(runs, store, device, precision=precision), wanted, range(seeds), typed())
+    except KeyboardInterrupt:
+        finished, _ = read_curves([Store(store).folder(run.id) for run in runs if Store(store).folder(run.id).finished])
+        if finished:
+            write_rows(found_in(finished, wanted, range(seeds), typed()), out)
+            click.echo(f"{len(finished)} of {len(runs)} runs are finished; their rows are in {out}", err=True)
+        raise
+
+
+def _announce(runs: Sequence[Run], store: str, device: str, precision: str | None) -> None:
+    """How much there is to do, and how long it will take."""
+    from lengthlab.cli.forecast import seconds_for, steps_done
+    from lengthlab.store import Store
+
+    Store(store).prepare()
+    left = [run for run in runs if not Store(store).folder(run.id).finished]
+    click.echo(f"{len(runs)} runs, {len(runs) - len(left)} of them finished.", err=True)
+    if left:
+        click.echo("Timing a few steps of each kind.", err=True)
+        seconds = seconds_for(left, device, steps_done(left, store), precision)
+        click.echo(f"The other {len(left)} take about {duration(seconds)} on {device}.", err=True)
+
+
+def best_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def typed() -> str:
+    """What the user typed, for provenance."""
+    return shlex.join(["lengthlab", *sys.argv[1:]])

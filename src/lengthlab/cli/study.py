@@ -1,0 +1,112 @@
+"""`lengthlab reproduce far`, `remedies`, …: a command for each of our own questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lengthlab.cli import options
+from lengthlab.errors import require
+
+if TYPE_CHECKING:
+    from lengthlab.cli.sources import Found, Wanted
+    from lengthlab.report.study import Findings
+
+ABOUT = {
+    "far": "Both skills of one model, to 40 times its training length and beyond.",
+    "remedies": "Positions × scores × {end to end, delayed}: which keeps recall, which keeps the state.",
+}
+"""What `--help` says; experiments say more, and need torch to be read."""
+
+
+def _command(name: str, about: str) -> click.Command:
+    @click.option("--size", type=click.Choice(["gpu", "cpu"]), help="Of models and data; gpu where there is one, else cpu.")
+    @click.option("--seeds", type=click.IntRange(min=1), help="So many, from 0 on; as many as published if not given.")
+    @options.store
+    @options.best_device
+    @options.precision
+    @options.sources
+    @options.out
+    @options.page
+    def study(
+        size: str | None,
+        seeds: int | None,
+        store: str,
+        device: str | None,
+        precision: str | None,
+        sources: tuple[str, ...],
+        out: Path | None,
+        page: Path | None,
+    ) -> None:
+        require(not (sources and (device or precision)), "--from trains nothing, so it takes no --device and no --precision")
+        reproduce_study(name, size, seeds, store, device, precision, sources, out, page)
+
+    study.__doc__ = f"""{about}
+
+    Says first how long it will take on this machine. Only what is missing is trained; stop it when you like, and the same
+    command goes on where it was.
+
+    \b
+    lengthlab reproduce {name} --from published
+    lengthlab reproduce {name} --size cpu
+
+    `lengthlab experiments {name}` tells the claim, the runs and what they cost.
+    """
+    return click.command(name)(study)
+
+
+def reproduce_study(
+    name: str,
+    size: str | None,
+    seeds: int | None,
+    store: str,
+    device: str | None,
+    precision: str | None,
+    sources: tuple[str, ...],
+    out: Path | None,
+    page: Path | None,
+) -> None:
+    """Train or read a study, show it, and write what was asked for."""
+    from lengthlab.cli.publication import show_study, write_study
+    from lengthlab.cli.reproduction import best_device, train, typed
+    from lengthlab.cli.sources import read_sources
+    from lengthlab.experiments import STUDIES
+
+    if sources:
+        wanted = wanted_of_study(name, size or "gpu")
+        found = read_sources(sources, wanted, typed(), seeds)
+    else:
+        device = device or best_device()
+        wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
+        out = out or Path(store) / f"{name}-{wanted.profile}"
+        found = train(wanted, seeds or STUDIES[name].seeds, store, device, precision, out)
+    results = findings_of(name, wanted, found)
+    show_study(results)
+    for path in write_study(results, out, page):
+        click.echo(f"wrote {path}")
+
+
+def wanted_of_study(name: str, size: str) -> Wanted:
+    """The rows of a study at one size."""
+    from lengthlab.cli.sources import Wanted
+    from lengthlab.experiments import STUDIES
+
+    study = STUDIES[name]
+    lengths = sorted({length for arm in study.arms(size) for length in arm.run.evaluate})
+    return Wanted(name, size, tuple(lengths), lambda seeds: study.trials(size, seeds))
+
+
+def findings_of(name: str, wanted: Wanted, found: Found) -> Findings:
+    """What is shown of a study."""
+    from lengthlab.experiments import STUDIES
+    from lengthlab.report.study import findings
+
+    study, trials = STUDIES[name], wanted.trials((0,))
+    longest = trials[0].run.lengths[1]
+    cells = [trial.cell for trial in trials]
+    return findings(name, study.title, study.question, longest, wanted.lengths, cells, found.rows, found.made)
+
+
+studies = [_command(name, about) for name, about in ABOUT.items()]

@@ -1,0 +1,99 @@
+"""A study as a table: in the terminal, and as a Markdown page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from lengthlab.paper.cells import GREEN
+from lengthlab.report.comparison import Entry, Line
+from lengthlab.report.page import made_lines, table_row
+from lengthlab.report.provenance import makers_of
+from lengthlab.report.scoreboard import two_digits
+from lengthlab.report.study import QUESTIONS, Findings
+
+
+def study_table(study: Findings) -> Table:
+    """For the terminal: a line for each arm and question, the mean over seeds; then each seed's `both`."""
+    plain = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    table = Table(title=f"{study.title}. {study.question}", title_justify="left", header_style="bold", **plain)  # type: ignore[arg-type]
+    for name in ("arm", "model", "training", "right"):
+        table.add_column(name, no_wrap=True)
+    for length in study.lengths:
+        style = "bold" if length <= study.longest else "bold cyan"
+        table.add_column(f"n={length}\n{study.times(length)}", justify="right", header_style=style, no_wrap=True)
+    by_question = [study.lines(question) for question in QUESTIONS]
+    for arm in zip(*by_question, strict=True):
+        _add(table, arm)
+    return table
+
+
+def _add(table: Table, arm: tuple[Line, ...]) -> None:
+    cell, both = arm[0].cell, arm[0]
+    for question, line in zip(QUESTIONS, arm, strict=True):
+        names = (cell.part, cell.model, cell.training) if line is both else ("", "", "")
+        shades = ["green" if (entry.ours or 0) > GREEN else "" for entry in line.entries]
+        cells = [Text(two_digits(entry.ours), style) for entry, style in zip(line.entries, shades, strict=True)]
+        table.add_row(*names, question, *cells)
+    for seed in both.seeds if len(both.seeds) > 1 else ():
+        cells = [Text(two_digits(entry.by_seed.get(seed)), "dim") for entry in both.entries]
+        table.add_row("", "", "", Text(f"both, seed {seed}", "dim"), *cells)
+    table.add_section()
+
+
+def study_page(study: Findings, pictures: str = "") -> str:
+    """The whole page; `pictures` is the way from the page to the folder of the figures, with a slash at its end."""
+    lines = [*_opening(study, pictures), *_overview(study), *_details(study), *made_lines(study.made)]
+    return "\n".join(lines) + "\n"
+
+
+def _opening(study: Findings, pictures: str) -> Iterator[str]:
+    yield from (f"# {study.title}", "")
+    command = f"lengthlab reproduce {study.name}"
+    yield from (f"Written by `{command}`; what is changed here by hand is lost with the next time.", "", study.question, "")
+    samples = " or ".join(f"{total:,}" for total in study.samples) or "no"
+    seeds = ", ".join(map(str, study.seeds)) or "none"
+    yield (
+        f"Trained on n = 1…{study.longest}. Seeds: {seeds}; {samples} samples a length and seed. Numbers are means over seeds "
+        "of the share of samples that are right; intervals are Wilson's at 95 %, over the samples of all seeds together: every "
+        "seed answers the same samples, and how much seeds differ is not in them, so each seed is shown. *Missing*: not "
+        "measured."
+    )
+    if study.rows:
+        yield from ("", f"![{study.title}: accuracy by length]({pictures}{study.name}.svg)")
+
+
+def _overview(study: Findings) -> Iterator[str]:
+    yield from ("", "## Both questions right", "", f"Bold: above {GREEN:.2f}.", "")
+    yield table_row("arm", "model", "training", *(f"n={n} ({study.times(n)})" for n in study.lengths))
+    yield table_row(*["---"] * (3 + len(study.lengths)))
+    for line in study.lines():
+        yield table_row(line.cell.part, line.cell.model, line.cell.training, *(_brief(entry) for entry in line.entries))
+
+
+def _brief(entry: Entry) -> str:
+    if entry.ours is None:
+        return "missing"
+    return f"**{entry.ours:.3f}**" if entry.ours > GREEN else f"{entry.ours:.3f}"
+
+
+def _details(study: Findings) -> Iterator[str]:
+    yield from ("", "<details><summary>Every number, with seeds, interval and origin</summary>", "")
+    yield table_row("arm", "model", "training", "n", "right", "mean", "each seed", "interval", "made by")
+    yield table_row(*["---"] * 9)
+    for question in QUESTIONS:
+        for line in study.lines(question):
+            for entry in line.entries:
+                if entry.rows:
+                    names = (line.cell.part, line.cell.model, line.cell.training, str(entry.length), question)
+                    yield table_row(*names, *_numbers(study, entry))
+    yield from ("", "</details>")
+
+
+def _numbers(study: Findings, entry: Entry) -> list[str]:
+    seeds = ", ".join(f"{seed}: {accuracy:.3f}" for seed, accuracy in entry.by_seed.items())
+    low, high = entry.interval
+    return [f"{entry.ours:.3f}", seeds, f"{low:.3f}–{high:.3f}", makers_of(study.made, (row.run for row in entry.rows))]

@@ -1,0 +1,141 @@
+"""Our own questions: every arm is the run it is named after, and a study is trained, stopped, read and shown like the paper."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from command import Call
+from lengthlab import experiments
+from lengthlab.cli.publication import study_files
+from lengthlab.cli.sources import Found, read_sources
+from lengthlab.cli.study import ABOUT, findings_of, wanted_of_study
+from lengthlab.experiments import EXPERIMENTS, STUDIES
+from lengthlab.experiments.study import Arm, Scale, Study
+from lengthlab.report.study import QUESTIONS, Findings
+from lengthlab.report.study_figure import study_pictures
+from lengthlab.report.study_table import study_page, study_table
+from lengthlab.rows import Row, read_rows
+
+ROOT = Path(__file__).parent.parent
+TINY = Scale("cpu", keys=8, width=8, longest=3, batch=6, lr=1e-3, first=2, joint=3, last=1, times=(1, 2), modulus=2)
+NONE = ({"none": "no-positions"}, {"none": "plain-scores"})
+every_study = pytest.mark.parametrize("name", STUDIES)
+every_size = pytest.mark.parametrize("size", ["gpu", "cpu"])
+
+
+def tiny_arms(size: str) -> list[Arm]:
+    model = TINY.hybrid("none", "log-n")
+    return [Arm("none, log-n", TINY.run(model, schedule)) for schedule in (TINY.end_to_end, TINY.delayed)]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Study:
+    study = replace(STUDIES["far"], arms=tiny_arms, seeds=2)
+    monkeypatch.setitem(experiments.STUDIES, "far", study)
+    return study
+
+
+def rows_of(name: str, size: str, seeds: Sequence[int] = (0, 1)) -> list[Row]:
+    wanted = wanted_of_study(name, size)
+    return [
+        Row(name, cell.part, cell.model, cell.task, cell.training, run.seed, length, question, 950, 1000, run.id)
+        for cell, run in ((trial.cell, trial.run) for trial in wanted.trials(seeds))
+        for length in wanted.lengths
+        for question in QUESTIONS
+    ]
+
+
+def findings(name: str, size: str = "gpu", rows: Sequence[Row] | None = None) -> Findings:
+    return findings_of(name, wanted_of_study(name, size), Found(tuple(rows_of(name, size) if rows is None else rows), ()))
+
+
+@every_study
+@every_size
+def test_every_arm_has_a_name_of_its_own_and_a_run_that_can_be_measured(name: str, size: str) -> None:
+    trials = STUDIES[name].trials(size, [0, 1])
+    assert len({(trial.cell, trial.run.seed) for trial in trials}) == len({trial.run.id for trial in trials}) == len(trials)
+    for trial in trials:
+        assert trial.run.evaluate[0] == trial.run.lengths[1]
+        assert trial.run.evaluate[-1] >= 40 * trial.run.lengths[1]
+        assert type(trial.run).from_json(trial.run.to_json()) == trial.run
+
+
+@every_study
+def test_a_study_is_an_experiment_with_a_command(name: str) -> None:
+    assert set(STUDIES) == set(ABOUT)
+    text = EXPERIMENTS[name].__doc__ or ""
+    assert all(word in text for word in ("Claim:", "Cost:", f"Command: lengthlab reproduce {name}"))
+    assert [run.seed for run in EXPERIMENTS[name]((3,))] == [3] * len(STUDIES[name].arms("gpu"))
+
+
+def test_a_remedy_is_what_its_name_says() -> None:
+    arms = STUDIES["remedies"].arms("cpu")
+    assert len(arms) == 5 * 6 * 2
+    for arm in arms:
+        text = str(arm.run.to_json()["model"])
+        positions, scores = (kinds.get(word, word) for word, kinds in zip(arm.name.split(", "), NONE, strict=True))
+        assert f"'kind': '{positions}'" in text
+        assert f"'kind': '{scores}'" in text
+
+
+def test_a_study_is_trained_once_and_read_from_its_store_and_from_its_rows(tiny: Study, call: Call, tmp_path: Path) -> None:
+    words = ("reproduce", "far", "--size", "cpu", "--device", "cpu", "--store", tmp_path / "runs")
+    done = call(*words, "--out", tmp_path / "out", "--page", tmp_path / "docs" / "far.md")
+    assert "4 runs, 0 of them finished" in done.err
+    rows = read_rows(tmp_path / "out" / "results.jsonl")
+    assert len(rows) == 2 * 2 * 2 * 3
+    assert {row.experiment for row in rows} == {"far"}
+    assert (tmp_path / "docs" / "far" / "far.svg").exists()
+    assert "4 runs, 4 of them finished" in call(*words).err
+    for folder in (tmp_path / "runs", tmp_path / "out"):
+        found = read_sources([str(folder)], wanted_of_study("far", "cpu"), "")
+        assert sorted(map(str, found.rows)) == sorted(map(str, rows))
+    call("reproduce", "far", "--from", tmp_path / "out", "--size", "gpu").refused("profile 'gpu'")
+    call("reproduce", "far", "--from", tmp_path / "out", "--device", "cpu").refused("--from trains nothing")
+
+
+@every_study
+def test_the_page_has_every_number_with_its_seeds_and_says_what_is_missing(name: str) -> None:
+    rows = rows_of(name, "gpu")
+    gone = rows[0].part, rows[0].training
+    study = findings(name, rows=[row for row in rows if (row.part, row.training) != gone])
+    text = study_page(study)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+    assert text.count("missing") == len(study.lengths)
+    assert text.count("0: 0.950, 1: 0.950") == (len(study.cells) - 1) * len(study.lengths) * len(QUESTIONS)
+
+
+@every_study
+def test_the_terminal_shows_all_arms_and_seeds(name: str) -> None:
+    study = findings(name)
+    console = Console(file=io.StringIO(), width=200)
+    console.print(study_table(study))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert shown.count("0.95") == len(study.cells) * (len(QUESTIONS) + 2) * len(study.lengths)
+
+
+@every_study
+def test_the_figure_is_the_same_every_time(name: str) -> None:
+    study = findings(name)
+    pictures = study_pictures(study)
+    assert list(pictures) == [f"{name}.svg", f"{name}.png"]
+    assert pictures == study_pictures(study)
+    assert study_pictures(findings(name, rows=[])) == {}
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if (ROOT / "published" / name).exists()])
+def test_the_committed_page_is_what_the_published_rows_come_to(name: str) -> None:
+    page = ROOT / "docs" / "far" / f"{name}.md"
+    wanted = wanted_of_study(name, "gpu")
+    found = read_sources([str(ROOT / "published")], wanted, "")
+    files = study_files(findings_of(name, wanted, found), page, {})
+    assert page.read_bytes() == files[page.name], f"run: lengthlab reproduce {name} --from published --page docs/far/{name}.md"
