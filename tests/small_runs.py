@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, ClassVar
 
+import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Generator, Tensor
@@ -21,7 +22,8 @@ from lengthlab.run import Run
 from lengthlab.schedule import Schedule, delayed, end_to_end
 from lengthlab.store import Folder, Store
 from lengthlab.tasks import Batch, ModuloRecall
-from lengthlab.training import worker
+from lengthlab.training import reference, train, worker
+from lengthlab.training.trainee import Trainee
 
 CPU = torch.device("cpu")
 TASK = ModuloRecall(modulus=2, values=4, keys=12)
@@ -83,6 +85,25 @@ def files_in(path: Path) -> dict[str, bytes]:
     """Every file below a path with its content; a lock file is no content."""
     files = [file for file in path.rglob("*") if file.is_file() and file.name != ".lock"]
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+class Killed(BaseException):
+    """Nothing in the package may catch it, so that it is as good as a kill."""
+
+
+def train_until_killed(run: Run, store: Path, step: int, checkpoint_seconds: float) -> None:
+    advance = Trainee.advance
+
+    def dying(trainee: Trainee) -> float:
+        if trainee.step == step:
+            raise Killed
+        return advance(trainee)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainee, "advance", dying)
+        patch.setattr(reference, "CHECKPOINT_SECONDS", checkpoint_seconds)
+        with pytest.raises(Killed):
+            train(run, store)
 
 
 @dataclass(frozen=True)

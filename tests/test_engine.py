@@ -20,7 +20,7 @@ from lengthlab.models import Lstm, Model, chain
 from lengthlab.paper.cells import CELLS as CELLS_OF_THE_PAPER
 from lengthlab.paper.cells import Cell
 from lengthlab.run import Run
-from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
+from lengthlab.schedule import Mastered, Phase, Schedule, delayed, end_to_end
 from lengthlab.store import Store
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training import diary, read_result, seat, train
@@ -71,6 +71,17 @@ def test_runs_trained_together_learn_what_they_learn_alone(tmp_path: Path) -> No
         train(run, tmp_path / "alone", str(DEVICE), "fp32")
         assert_learned_alike(tmp_path / "together", tmp_path / "alone", run)
         assert not (folder_of(tmp_path / "together", run).path / NAME).exists()
+
+
+def test_a_phase_that_training_ends_is_over_at_the_same_step_in_the_engine(tmp_path: Path) -> None:
+    # Any accuracy will do, so that the end does not hang on rounding; the phase begins and its limit lies inside a turn.
+    goal = Mastered(accuracy=0.01, looks=2, every=100, limit=1_010)
+    phases = Phase(30, 1e-3, off=("attention",)), Phase(goal, 1e-3, off=("attention",)), Phase(20, 1e-3)
+    run, other = run_of(schedule=Schedule("mastered", phases)), run_of(seed=1)
+    assert train_together(tmp_path / "together", run, other) == {}
+    alone = train(run, tmp_path / "alone", str(DEVICE), "fp32")
+    assert read_result(folder_of(tmp_path / "together", run)).ends == alone.ends == (30, 200, 220)
+    assert_learned_alike(tmp_path / "together", tmp_path / "alone", run)
 
 
 def test_a_run_that_explodes_leaves_a_record_and_the_others_go_on(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from lengthlab.cli import main
 from lengthlab.compute import settled
 from lengthlab.errors import LabError
 from lengthlab.models import MODELS
-from lengthlab.run import Run
 from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
 from lengthlab.seeds import seed_for
 from lengthlab.training import diary, reference, train
@@ -27,6 +26,7 @@ from lengthlab.training.trainee import Trainee
 from small_runs import (
     CPU,
     LR,
+    Killed,
     Recording,
     counts,
     delayed_run,
@@ -37,6 +37,7 @@ from small_runs import (
     learned,
     small_run,
     start_worker,
+    train_until_killed,
     wait_for,
     weights,
 )
@@ -76,25 +77,6 @@ def test_a_delayed_part_is_bit_identical_before_and_after_its_phase_off(name: st
 
 
 # 2
-
-
-class Killed(BaseException):
-    """Nothing in the package may catch it, so that it is as good as a kill."""
-
-
-def train_until_killed(run: Run, store: Path, step: int, checkpoint_seconds: float) -> None:
-    advance = Trainee.advance
-
-    def dying(trainee: Trainee) -> float:
-        if trainee.step == step:
-            raise Killed
-        return advance(trainee)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainee, "advance", dying)
-        patch.setattr(reference, "CHECKPOINT_SECONDS", checkpoint_seconds)
-        with pytest.raises(Killed):
-            train(run, store)
 
 
 @contextmanager

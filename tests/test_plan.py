@@ -11,7 +11,7 @@ from lengthlab.errors import LabError
 from lengthlab.models import LogN, NoPositions, PlainScores, Rope, attention_on_lstm, lstm, sandwich, transformer
 from lengthlab.plan import read_plan
 from lengthlab.run import Run
-from lengthlab.schedule import delayed, end_to_end, epochs
+from lengthlab.schedule import Mastered, delayed, end_to_end, epochs
 from lengthlab.tasks import ModuloRecall, modulo, recall
 
 # The example of the design, with keys enough for length 1000 and a schedule for the second run.
@@ -100,6 +100,10 @@ def with_line(line: str) -> str:
     return "\n".join([*kept, line])
 
 
+def with_first(written: str) -> str:
+    return f'schedule = {{ name = "delayed", first = {written}, joint = 10 }}'
+
+
 def test_the_example_of_the_design_is_read(tmp_path: Path) -> None:
     *first, own = plan(tmp_path, EXAMPLE)
     wanted = Run(
@@ -142,9 +146,17 @@ def test_tables_can_be_written_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("7", 7), ('"500 epochs"', epochs(500.0)), ('"1 epoch"', epochs(1.0)), ('"0.5 epochs"', epochs(0.5))],
+    [
+        ("7", 7),
+        ('"500 epochs"', epochs(500.0)),
+        ('"1 epoch"', epochs(1.0)),
+        ('"0.5 epochs"', epochs(0.5)),
+        ('{ question = "modulo", accuracy = 1, times = 2 }', Mastered("modulo", accuracy=1.0, times=2)),
+        ("{ looks = 2, every = 50, limit = 500 }", Mastered(looks=2, every=50, limit=500)),
+        ("{}", Mastered()),
+    ],
 )
-def test_a_phase_is_given_in_steps_or_epochs(tmp_path: Path, written: str, meant: object) -> None:
+def test_a_phase_is_given_in_steps_or_epochs_or_by_what_is_to_be_mastered(tmp_path: Path, written: str, meant: object) -> None:
     run = one(tmp_path, with_line(f'schedule = {{ name = "end-to-end", joint = {written} }}'))
     assert run.schedule.phases[0].length == meant
 
@@ -214,6 +226,7 @@ def test_runs_come_in_the_order_of_the_file(tmp_path: Path) -> None:
         ("model.scores=log-n", 'model = { name = "sandwich", scores = "log-n" }'),
         ('model.scores={name="log-n", first=0.5}', 'model = { name = "sandwich", scores = { name = "log-n", first = 0.5 } }'),
         ("schedule.joint=3 epochs", 'schedule = { name = "delayed", first = 5, joint = "3 epochs" }'),
+        ("schedule.first={question='modulo', looks=2}", with_first("{ question = 'modulo', looks = 2 }")),
         ("schedule.lr=1e-3", 'schedule = { name = "delayed", first = 5, joint = 10, lr = 1e-3 }'),
         ("schedule.lr.rest=1", 'schedule = { name = "delayed", first = 5, joint = 10, lr = { rest = 1 } }'),
         ("schedule.asks=[]", 'schedule = { name = "delayed", first = 5, joint = 10, asks = [] }'),
@@ -262,6 +275,7 @@ def test_an_override_of_seed_replaces_seeds_and_the_other_way_round(tmp_path: Pa
         ('model = { name = "my_models.py:three_lstms", widht = 3 }', "did you mean 'width'?"),
         ('schedule = { name = "delayed", fist = 3 }', "unknown key 'schedule.fist' for delayed; did you mean 'first'?"),
         ('schedule = { name = "end-to-end", first = 3 }', "unknown key 'schedule.first' for end-to-end"),
+        (with_first("{ acuracy = 0.9 }"), "'schedule.first.acuracy' for a question to be mastered; did you mean 'accuracy'?"),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest(tmp_path: Path, line: str, told: str) -> None:
@@ -314,13 +328,26 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path, line: str, 
         ('model = { name = "sandwich", scores = 3 }', "scores must be a name, or a table with a 'name', not 3"),
         (
             'schedule = { name = "end-to-end", joint = 2.5 }',
-            'schedule.joint must be a number of steps, or "500 epochs", not 2.5',
+            'schedule.joint must be a number of steps, "500 epochs" or { question = "modulo" }, not 2.5',
         ),
         ('schedule = { name = "end-to-end", joint = "ten epochs" }', "schedule.joint must be a number of steps"),
         ('schedule = { name = "end-to-end", joint = "-1 epochs" }', "schedule.joint must be a number of steps"),
         ('schedule = { name = "end-to-end", joint = "inf epochs" }', "schedule.joint must be a number of steps"),
         ('schedule = { name = "end-to-end", joint = "5 steps" }', "schedule.joint must be a number of steps"),
         ('schedule = { name = "end-to-end", joint = true }', "schedule.joint must be a number of steps"),
+        (with_first("{ question = 3 }"), "schedule.first.question must be a text in quotes, not 3"),
+        (with_first('{ accuracy = "high" }'), "schedule.first.accuracy must be a number, not 'high'"),
+        (with_first("{ accuracy = 1.5 }"), "schedule.first: accuracy must be more than 0 and at most 1, not 1.5"),
+        (with_first("{ accuracy = nan }"), "schedule.first: accuracy must be more than 0 and at most 1, not nan"),
+        (with_first("{ times = 1.5 }"), "schedule.first.times must be a whole number, not 1.5"),
+        (with_first("{ looks = 0 }"), "schedule.first: looks must be a whole number of at least 1, not 0"),
+        (with_first("{ every = 75 }"), "schedule.first: every must be a multiple of 50, the steps made in one go, not 75"),
+        (with_first("{ limit = 50 }"), "schedule.first: limit must be at least every = 100, or nobody looks, not 50"),
+        (with_first('{ question = "recall" }'), "waits until 'recall' is mastered, but task 'modulo' is asked only: modulo"),
+        (
+            with_first("{ times = 6 }"),
+            "the schedule looks at 6 times the longest length: length 150: task 'modulo' reaches 128",
+        ),
         ('schedule = { name = "end-to-end", lr = "fast" }', "schedule.lr must be a number, not 'fast'"),
         ('schedule = { name = "end-to-end", lr = { rest = "fast" } }', "schedule.lr.rest must be a number, not 'fast'"),
         ('schedule = { name = "end-to-end", lr = { lstm = 1 } }', "needs a 'rest'"),

@@ -37,7 +37,7 @@ from lengthlab.models import (
 )
 from lengthlab.plan import make
 from lengthlab.run import Run
-from lengthlab.schedule import Phase, Schedule, delayed, end_to_end, epochs
+from lengthlab.schedule import Mastered, Phase, Schedule, delayed, end_to_end, epochs
 from lengthlab.tasks import ModuloRecall, modulo
 
 quick = settings(max_examples=40, deadline=None)
@@ -58,7 +58,8 @@ def through_json(run: Run) -> Run:
 
 
 rates = st.floats(1e-6, 1.0)
-durations = st.integers(1, 10**6) | st.floats(0.01, 2000.0).map(epochs)
+few = st.integers(1, 2)
+fixed = st.integers(1, 10**6) | st.floats(0.01, 2000.0).map(epochs)
 
 
 @st.composite
@@ -74,6 +75,8 @@ def runs(pick: st.DrawFn) -> Run:
     positions, scores = pick(st.sampled_from(["rope", "none"])), pick(st.sampled_from(["none", "log-n"]))
     model = lstm(width) if name == "lstm" else MODELS[name](width, **choices, positions=positions, scores=scores)
     lr = pick(rates | st.builds(lambda part, rest: {"embedding": part, "rest": rest}, rates, rates))
+    goals = st.builds(Mastered, st.just(questions[0]), st.floats(0.01, 1.0), few, few, few.map(lambda n: 50 * n))
+    durations = fixed | goals
     joint, last = pick(durations), pick(st.just(0) | durations)
     schedule = end_to_end(joint, last, lr)
     if name != "lstm" and pick(st.booleans()):
@@ -126,6 +129,12 @@ CHANGES: dict[str, Any] = {
     "asks": {"schedule": delayed(20, joint=30, last=10, asks=("recall",))},
     "covers": {"schedule": delayed(20, joint=30, last=10, covers="function")},
     "epochs": {"schedule": delayed(epochs(20), joint=30, last=10)},
+    "question to be mastered": {"schedule": delayed(Mastered("modulo"), joint=30, last=10)},
+    "accuracy of mastery": {"schedule": delayed(Mastered(accuracy=0.9), joint=30, last=10)},
+    "length of looks": {"schedule": delayed(Mastered(times=2), joint=30, last=10)},
+    "number of looks": {"schedule": delayed(Mastered(looks=2), joint=30, last=10)},
+    "time between looks": {"schedule": delayed(Mastered(every=50), joint=30, last=10)},
+    "limit": {"schedule": delayed(Mastered(limit=500), joint=30, last=10)},
     "shortest": {"lengths": (1, 8)},
     "longest": {"lengths": (2, 9)},
     "batch": {"batch": 5},
@@ -163,6 +172,7 @@ def test_measuring_elsewhere_is_the_same_run() -> None:
     [
         (end_to_end(epochs(3)), end_to_end(epochs(3.0))),
         (end_to_end(5, lr=1), end_to_end(5, lr=1.0)),
+        (end_to_end(Mastered(accuracy=1)), end_to_end(Mastered(accuracy=1.0))),
         (end_to_end(5, lr={"rest": 0.1, "lstm": 0.2}), end_to_end(5, lr={"lstm": 0.2, "rest": 0.1})),
         (Schedule("mine", (Phase(5, off=()),)), Schedule("mine", (Phase(5, off=[]),))),  # type: ignore[arg-type]
     ],
@@ -209,6 +219,7 @@ def test_neither_a_run_nor_its_network_touches_the_global_random_state(model: An
 def test_steps_are_the_sum_of_the_phases() -> None:
     assert RUN.steps == 20 + 30 + 10
     assert replace(RUN, schedule=delayed(epochs(1), joint=epochs(0.5)), batch=64).steps == 256 + 128
+    assert replace(RUN, schedule=delayed(Mastered(limit=500), joint=30)).ends == (500, 530)
 
 
 def test_every_step_belongs_to_one_phase() -> None:
@@ -251,6 +262,18 @@ def test_lists_are_as_good_as_tuples() -> None:
         (
             {"task": modulo(keys=32), "schedule": delayed(5, asks=("recall",))},
             "the schedule asks 'recall', but task 'modulo' asks only",
+        ),
+        (
+            {"schedule": delayed(Mastered("parity"), joint=5)},
+            "the schedule waits until 'parity' is mastered, but task 'modulo-recall' is asked only: modulo",
+        ),
+        (
+            {"schedule": delayed(Mastered("recall"), joint=5)},
+            "the schedule waits until 'recall' is mastered, but task 'modulo-recall' is asked only: modulo",
+        ),
+        (
+            {"schedule": delayed(Mastered(times=5), joint=5)},
+            "the schedule looks at 5 times the longest length: length 40: task 'modulo-recall' reaches 32 at most",
         ),
         ({"model": lstm(16)}, "the schedule does not fit model 'lstm': no part of the model is named 'attention'"),
         (

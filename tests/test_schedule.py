@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
-from lengthlab.schedule import SCHEDULES, Covers, Epochs, Phase, Schedule, delayed, end_to_end, epochs
+from lengthlab.schedule import SCHEDULES, Covers, Epochs, Mastered, Phase, Schedule, delayed, end_to_end, epochs
 
 quick = settings(max_examples=50, deadline=None)
 
@@ -100,6 +100,17 @@ def test_epochs_can_be_broken() -> None:
     assert Phase(epochs(0.5)).steps_at(256) == 32
 
 
+@given(st.integers(100, 10**7), st.integers(1, 4096))
+@quick
+def test_what_is_to_be_mastered_lasts_as_many_steps_as_its_limit_at_most(limit: int, batch: int) -> None:
+    assert Phase(Mastered(limit=limit)).steps_at(batch) == limit
+
+
+def test_any_phase_can_be_one_that_training_ends() -> None:
+    lengths = Mastered("modulo"), Mastered("recall", times=2), Mastered("recall", accuracy=1)
+    assert tuple(phase.length for phase in delayed(*lengths).phases) == lengths
+
+
 def test_one_learning_rate_is_that_of_the_rest() -> None:
     assert Phase(5, lr=3e-4).rates == {"rest": 3e-4}
     assert Phase(5, lr={"lstm": 1e-5, "rest": 3e-4}).rates == {"lstm": 1e-5, "rest": 3e-4}
@@ -120,6 +131,15 @@ def test_schedules_are_known_by_the_names_that_users_type() -> None:
         (lambda: epochs(-1.5), "-1.5 epochs"),
         (lambda: epochs(nan), "epochs"),
         (lambda: epochs(inf), "epochs"),
+        (lambda: Mastered(accuracy=0.0), "accuracy must be more than 0 and at most 1, not 0.0"),
+        (lambda: Mastered(accuracy=1.01), "accuracy must be more than 0 and at most 1, not 1.01"),
+        (lambda: Mastered(times=0), "times must be a whole number of at least 1, not 0"),
+        (lambda: Mastered(times=1.5), "times must be a whole number of at least 1, not 1.5"),
+        (lambda: Mastered(looks=0), "looks must be a whole number of at least 1, not 0"),
+        (lambda: Mastered(every=0), "every must be a whole number of at least 1, not 0"),
+        (lambda: Mastered(every=-50), "every must be a whole number of at least 1, not -50"),
+        (lambda: Mastered(every=120), "every must be a multiple of 50, the steps made in one go, not 120"),
+        (lambda: Mastered(limit=99), "limit must be at least every = 100, or nobody looks, not 99"),
         (lambda: Phase(5, lr={"attention": 1e-3}), "needs a 'rest'"),
         (lambda: Phase(5, lr=-1e-4), "schedule.lr must be a finite number of at least 0, not -0.0001"),
         (lambda: Phase(5, lr=nan), "schedule.lr must be a finite number of at least 0, not nan"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lengthlab.errors import LabError as LabError
     from lengthlab.plan import read_plan as read_plan
     from lengthlab.run import Run as Run
+    from lengthlab.schedule import Mastered as Mastered
     from lengthlab.schedule import Phase as Phase
     from lengthlab.schedule import Schedule as Schedule
     from lengthlab.schedule import delayed as delayed
@@ -32,6 +33,7 @@ _ROOMS = {
     "LabError": "errors",
     "read_plan": "plan",
     "Run": "run",
+    "Mastered": "schedule",
     "Phase": "schedule",
     "Schedule": "schedule",
     "delayed": "schedule",

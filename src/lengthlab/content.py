@@ -16,7 +16,7 @@ from lengthlab.models import Attention, CausalLm, Lstm, Mlp, Model
 from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual, Silent, kebab
 from lengthlab.models.positions import POSITIONS
 from lengthlab.models.scores import SCORES
-from lengthlab.schedule import Epochs, Phase, Schedule
+from lengthlab.schedule import Epochs, Mastered, Phase, Schedule
 from lengthlab.tasks import ModuloRecall
 
 Json = dict[str, Any]
@@ -24,7 +24,7 @@ Files = dict[str, str]
 
 
 KINDS: list[type] = [
-    *(ModuloRecall, Schedule, Phase, Epochs),
+    *(ModuloRecall, Schedule, Phase, Epochs, Mastered),
     *(Model, CausalLm, Chain, Repeat, Parallel, Residual, Named, Silent),
     *(Lstm, Mlp, Attention),
     *POSITIONS.values(),

@@ -14,7 +14,7 @@ from lengthlab.models import MODELS
 from lengthlab.models.positions import POSITIONS
 from lengthlab.models.scores import SCORES
 from lengthlab.run import Run
-from lengthlab.schedule import SCHEDULES, Duration, Epochs, LearningRate
+from lengthlab.schedule import SCHEDULES, Duration, Epochs, LearningRate, Mastered
 from lengthlab.tasks import TASKS
 
 Named = Mapping[str, Callable[..., Any]]
@@ -72,12 +72,8 @@ def make(key: str, value: Any, folder: Path) -> Any:
         maker = source.load_reference(name, folder)  # type: ignore[assignment]
     if not callable(maker):
         raise LabError(f"unknown {key} '{name}'; {nearest(str(name), CHOICES[key])}")
-    hints = parameters(maker)
-    arguments = {}
-    for given in table:
-        if given != "name":
-            require(given in hints, f"unknown key '{key}.{given}' for {name}; {nearest(given, hints or ['no key'])}")
-            arguments[given] = _read(table[given], hints[given], f"{key}.{given}", folder)
+    given = {word: item for word, item in table.items() if word != "name"}
+    arguments = _arguments(given, parameters(maker), key, name, folder)
     try:
         made = maker(**arguments)
     except LabError:
@@ -88,6 +84,13 @@ def make(key: str, value: Any, folder: Path) -> Any:
     if needed:
         require(hasattr(made, needed), f"{name} made a {type(made).__name__}, which is not a {key}: it has no '{needed}'")
     return made
+
+
+def _arguments(table: Mapping[str, Any], hints: Mapping[str, Any], where: str, of: str, folder: Path) -> dict[str, Any]:
+    """What a table gives to a maker with these parameters."""
+    for given in table:
+        require(given in hints, f"unknown key '{where}.{given}' for {of}; {nearest(given, hints or ['no key'])}")
+    return {given: _read(value, hints[given], f"{where}.{given}", folder) for given, value in table.items()}
 
 
 def parameters(maker: Callable[..., Any]) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def _read(value: Any, hint: Any, where: str, folder: Path) -> Any:
     if last in CHOICES:
         return make(last, value, folder)
     if hint == Duration:
-        return _duration(value, where)
+        return _duration(value, where, folder)
     if hint in (LearningRate, LearningRate | None) and isinstance(value, dict):
         return {part: _read(rate, float, f"{where}.{part}", folder) for part, rate in value.items()}
     if hint in (float, LearningRate, LearningRate | None):
@@ -121,6 +124,8 @@ def _read(value: Any, hint: Any, where: str, folder: Path) -> Any:
         return float(value)
     if hint is bool:
         require(isinstance(value, bool), f"{where} must be true or false, not {value!r}")
+    if hint is str:
+        require(isinstance(value, str), f"{where} must be a text in quotes, not {value!r}")
     if hint is int:
         require(isinstance(value, int) and not isinstance(value, bool), f"{where} must be a whole number, not {value!r}")
     if get_origin(hint) is tuple:
@@ -129,16 +134,27 @@ def _read(value: Any, hint: Any, where: str, folder: Path) -> Any:
     return value
 
 
-def _duration(value: Any, where: str) -> Duration:
-    """Steps, or `"500 epochs"`."""
+def _duration(value: Any, where: str, folder: Path) -> Duration:
+    """Steps, `"500 epochs"`, or `{ question = "modulo", accuracy = 0.99 }`: until that is mastered."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
+    if isinstance(value, dict):
+        return _mastered(value, where, folder)
     words = str(value).split()
     try:
         require(len(words) == 2 and words[1] in ("epochs", "epoch"), "")
         return Epochs(float(words[0]))
     except (LabError, ValueError):
-        raise LabError(f'{where} must be a number of steps, or "500 epochs", not {value!r}') from None
+        kinds = 'a number of steps, "500 epochs" or { question = "modulo" }'
+        raise LabError(f"{where} must be {kinds}, not {value!r}") from None
+
+
+def _mastered(table: Mapping[str, Any], where: str, folder: Path) -> Mastered:
+    arguments = _arguments(table, parameters(Mastered), where, "a question to be mastered", folder)
+    try:
+        return Mastered(**arguments)
+    except LabError as error:
+        raise LabError(f"{where}: {error}") from None
 
 
 def _override(table: dict[str, Any], override: str) -> None:

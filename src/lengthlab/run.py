@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import accumulate
 from typing import Any, cast
 
 import torch
@@ -15,7 +17,7 @@ from torch import nn
 from lengthlab import content
 from lengthlab.errors import LabError, explain, require
 from lengthlab.models import AnyModel
-from lengthlab.schedule import Phase, Schedule
+from lengthlab.schedule import Mastered, Phase, Schedule
 from lengthlab.seeds import seed_for
 from lengthlab.switch import find
 from lengthlab.tasks import Task
@@ -66,11 +68,24 @@ class Run:
                 question in self.task.questions,
                 f"the schedule asks '{question}', but task '{self.task.name}' asks only: {known}",
             )
+        if isinstance(phase.length, Mastered):
+            self._check_mastered(phase.length, phase.asks or self.task.questions)
         for part in (*phase.off, *(name for name in phase.rates if name != "rest")):
             try:
                 find(blueprint, part)
             except LabError as error:
                 raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
+
+    def _check_mastered(self, goal: Mastered, asked: tuple[str, ...]) -> None:
+        known = ", ".join(asked)
+        require(
+            goal.question in asked,
+            f"the schedule waits until '{goal.question}' is mastered, but task '{self.task.name}' is asked only: {known}",
+        )
+        try:
+            self.task.check_length(goal.times * self.lengths[1])
+        except LabError as error:
+            raise LabError(f"the schedule looks at {goal.times} times the longest length: {error}") from None
 
     @cached_property
     def id(self) -> str:
@@ -90,17 +105,19 @@ class Run:
     def label(self) -> str:
         return f"{self.model.name} {self.schedule.name} seed {self.seed}"
 
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """After how many steps each phase is over; at most, where training itself decides."""
+        return tuple(accumulate(phase.steps_at(self.batch) for phase in self.schedule.phases))
+
     @property
     def steps(self) -> int:
-        return sum(phase.steps_at(self.batch) for phase in self.schedule.phases)
+        """All of them; at most, where training itself decides."""
+        return self.ends[-1]
 
-    def phase_at(self, step: int) -> int:
-        """Which phase a step (counted from 0) belongs to; the number of phases once all are over."""
-        for number, phase in enumerate(self.schedule.phases):
-            step -= phase.steps_at(self.batch)
-            if step < 0:
-                return number
-        return len(self.schedule.phases)
+    def phase_at(self, clock: int) -> int:
+        """Which phase a step of the schedule (counted from 0) belongs to; the number of phases once all are over."""
+        return bisect_right(self.ends, clock)
 
     @property
     def measured_at(self) -> tuple[int, ...]:

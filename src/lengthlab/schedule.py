@@ -14,6 +14,9 @@ from lengthlab.errors import require
 EPOCH = 2**14
 """Samples in one of the paper's epochs; its data is drawn afresh, so an epoch is only a unit of length."""
 
+BLOCK = 50
+"""Steps that are made in one go: their data is drawn together, and on a GPU nobody looks in between."""
+
 Covers = Literal["part", "sublayers", "function"]
 OFF: dict[Covers, tuple[str, ...]] = {"part": ("attention",), "sublayers": ("attend", "mlp"), "function": ("attend",)}
 """What "deactivate the attention modules" covers: the whole attention part, all of it but the norms, or the attention
@@ -32,8 +35,37 @@ class Epochs:
         object.__setattr__(self, "number", float(self.number))  # 3 and 3.0 are one content
 
 
-Duration = int | Epochs
-"""Steps, or epochs of 2^14 samples."""
+@dataclass(frozen=True)
+class Mastered:
+    """A length that training itself decides: the phase is over when `question` was right in at least `accuracy` of 200 samples
+    kept for that, at so many `looks` in a row, `every` steps apart; after `limit` steps in any case.
+
+    The samples are of `times` times the longest training length: 1 is inside the training range; more is a probe beyond it,
+    which decides when the phase ends and is never learned from.
+
+    >>> delayed(first=Mastered("modulo", accuracy=0.95), joint=16_000).phases[0].steps_at(batch=256)  # at most
+    20000
+    """
+
+    question: str = "modulo"
+    accuracy: float = 0.99
+    times: int = 1
+    looks: int = 3
+    every: int = 100
+    limit: int = 20_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "accuracy", float(self.accuracy))  # 1 and 1.0 are one content
+        require(0 < self.accuracy <= 1, f"accuracy must be more than 0 and at most 1, not {self.accuracy}")
+        for name in ("times", "looks", "every", "limit"):
+            value = getattr(self, name)
+            require(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, not {value}")
+        require(self.every % BLOCK == 0, f"every must be a multiple of {BLOCK}, the steps made in one go, not {self.every}")
+        require(self.limit >= self.every, f"limit must be at least every = {self.every}, or nobody looks, not {self.limit}")
+
+
+Duration = int | Epochs | Mastered
+"""Steps, epochs of 2^14 samples, or until a question is mastered."""
 
 LearningRate = float | Mapping[str, float]
 """One for all, or one for each named part and one for the `rest`."""
@@ -62,7 +94,7 @@ class Phase:
         lr = {part: float(rate) for part, rate in lr.items()} if isinstance(lr, Mapping) else float(lr)
         for name, value in (("lr", lr), ("off", tuple(self.off)), ("asks", tuple(self.asks))):
             object.__setattr__(self, name, value)  # 1 and 1.0, list and tuple are one content
-        if not isinstance(self.length, Epochs):
+        if not isinstance(self.length, (Epochs, Mastered)):
             require(self.length >= 1, f"a phase lasts at least 1 step, not {self.length}")
         if isinstance(self.lr, Mapping):
             require("rest" in self.lr, "schedule.lr by part needs a 'rest', the learning rate of everything not named")
@@ -75,6 +107,9 @@ class Phase:
         return dict(self.lr) if isinstance(self.lr, Mapping) else {"rest": float(self.lr)}
 
     def steps_at(self, batch: int) -> int:
+        """How many steps; at most, where training itself decides."""
+        if isinstance(self.length, Mastered):
+            return self.length.limit
         return ceil(self.length.number * EPOCH / batch) if isinstance(self.length, Epochs) else self.length
 
 
@@ -122,6 +157,8 @@ def delayed(
     off: the whole attention part, so that the recurrence speaks to the head (`part`); attention and MLP in each of its
     blocks, whose norms stay (`sublayers`); or the attention function inside its blocks (`function`).
 
+    How long the recurrence needs can be left to training: `first=Mastered("modulo")`.
+
     >>> delayed(2_000, joint=16_000).phases[0]
     Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',))
     """
@@ -139,7 +176,7 @@ def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningR
 
 
 def _check_length(name: str, length: Duration, least: int = 1) -> None:
-    if not isinstance(length, Epochs):
+    if not isinstance(length, (Epochs, Mastered)):
         require(length >= least, f"schedule.{name} must be at least {least} step{'s' if least != 1 else ''}, not {length}")
 
 

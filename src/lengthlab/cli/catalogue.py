@@ -110,6 +110,7 @@ def _off(model: Model, vocabulary: int) -> list[str]:
 @JSON
 def experiments(name: str | None, as_json: bool) -> None:
     """Claims, with their runs, cost and command."""
+    from lengthlab.cli.progress import at_most
     from lengthlab.experiments import EXPERIMENTS
 
     if name is None:
@@ -124,7 +125,8 @@ def experiments(name: str | None, as_json: bool) -> None:
     click.echo(inspect.getdoc(EXPERIMENTS[name]))
     click.echo("\nRuns of seed 0:")
     for run in runs:
-        click.echo(f"  {run.id}  {run.label}, task {run.task.name}, {run.steps:,} steps of {run.batch} samples")
+        steps = f"{run.steps:,} steps of {run.batch} samples{at_most(run)}"
+        click.echo(f"  {run.id}  {run.label}, task {run.task.name}, {steps}")
 
 
 def _list(named: Mapping[str, Any], as_json: bool) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from lengthlab.cli.progress import clock
 from lengthlab.errors import LabError
 from lengthlab.store import Store
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def seconds_for(runs: Sequence[Run], device: str, done: Mapping[str, int] | None = None, precision: str | None = None) -> float:
-    """Seconds until all of these runs are trained; `done` tells, by id, how many steps of a run are behind it.
+    """Seconds until all of these runs are trained; `done` tells, by id, how many steps of a run's schedule are behind it. Where
+    training itself decides how long a phase lasts, it is taken to last as long as it may.
 
     Steps of the same model and batch with the same parts off take as long as each other: one of them is timed for all. Data
     of another task, another seed or another learning rate makes no difference to speak of.
@@ -40,17 +41,16 @@ def _kind(run: Run, phase: int) -> tuple[object, ...]:
 
 def _left(run: Run, done: int) -> list[int]:
     """Steps that each phase of a run still has before it."""
-    ends = list(accumulate(phase.steps_at(run.batch) for phase in run.schedule.phases))
-    return [max(0, end - max(start, done)) for start, end in zip([0, *ends], ends, strict=False)]
+    return [max(0, end - max(start, done)) for start, end in zip([0, *run.ends], run.ends, strict=False)]
 
 
 def steps_done(runs: Sequence[Run], store: str) -> dict[str, int]:
-    """How many steps the runs of a store have behind them, by id."""
+    """How many steps of their schedules the runs of a store have behind them, by id: made, or not needed."""
     done = {}
     for run in runs:
         try:
             log = Store(store).folder(run.id).read_log()
         except LabError:  # a foreign log is its own run's trouble, and the run will say so
             log = []
-        done[run.id] = int(log[-1]["step"]) if log else 0
+        done[run.id] = clock(log[-1]) if log else 0
     return done

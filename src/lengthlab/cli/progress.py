@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from lengthlab.errors import LabError
+from lengthlab.schedule import Mastered
 from lengthlab.store import Store
 
 if TYPE_CHECKING:
@@ -95,12 +96,12 @@ class Progress:
             log = []
         last = log[-1] if log else {}
         inside, beyond = _accuracies(run, log)
-        step = int(last.get("step", 0))
+        step, skipped = int(last.get("step", 0)), int(last.get("skipped", 0))
         loss = f"{last['loss']:.4f}" if last else ""
         return (
             self.labels[run.id],
             "failed" if run.id in self._failed else _state(run, folder, last),
-            f"{step:,}/{run.steps:,}",
+            f"{step:,}/{run.steps - skipped:,}{at_most(run, step + skipped)}",
             loss,
             inside,
             beyond,
@@ -134,6 +135,21 @@ def labels(runs: Sequence[Run]) -> dict[str, str]:
     return short if told else {run.id: f"{run.label} ({run.id[:4]})" for run in runs}
 
 
+def clock(line: Mapping[str, Any]) -> int:
+    """How far the schedule had come at a line of the log: the steps made, and those that were not needed.
+
+    >>> clock({"step": 300, "skipped": 700})
+    1000
+    """
+    return int(line["step"]) + int(line.get("skipped", 0))
+
+
+def at_most(run: Run, done: int = 0) -> str:
+    """What to say behind a number of steps, or of seconds, that is a bound because training itself may end a phase sooner."""
+    ahead = run.schedule.phases[run.phase_at(done) :]
+    return " at most" if any(isinstance(phase.length, Mastered) for phase in ahead) else ""
+
+
 def _state(run: Run, folder: Any, last: dict[str, Any]) -> str:
     if folder.finished:
         return "finished"
@@ -141,11 +157,12 @@ def _state(run: Run, folder: Any, last: dict[str, Any]) -> str:
         return "failed"
     if not last:
         return "waiting"
-    if last["step"] == run.steps:
+    number = run.phase_at(clock(last))
+    if number == len(run.schedule.phases):
         return "measuring"
-    phase = run.schedule.phases[run.phase_at(last["step"])]
+    phase = run.schedule.phases[number]
     off = f", {', '.join(phase.off)} off" if phase.off else ""
-    return f"{run.phase_at(last['step']) + 1}/{len(run.schedule.phases)}{off}"
+    return f"{number + 1}/{len(run.schedule.phases)}{off}"
 
 
 def _accuracies(run: Run, log: Sequence[dict[str, Any]]) -> tuple[str, str]:
@@ -159,13 +176,14 @@ def _accuracies(run: Run, log: Sequence[dict[str, Any]]) -> tuple[str, str]:
 
 def _left(run: Run, log: Sequence[dict[str, Any]]) -> str:
     """From the pace of the last lines; a later phase with more parts on goes slower than it says."""
-    if not log or log[-1]["step"] == run.steps:
+    left = run.steps - clock(log[-1]) if log else 0
+    if not left:
         return ""
     pace = [line["samples_per_second"] for line in log[-5:] if line["samples_per_second"] > 0]
     if not pace:
         return ""
-    seconds = (run.steps - log[-1]["step"]) * run.batch * len(pace) / sum(pace)
-    return duration(seconds)
+    seconds = left * run.batch * len(pace) / sum(pace)
+    return duration(seconds) + at_most(run, clock(log[-1]))
 
 
 def duration(seconds: float) -> str:

@@ -52,7 +52,7 @@ class Captured:
             if trainee.enter_phase() or self._graph is None:
                 self._graph = None  # its memory is for the next
                 self._graph = self._capture(self._block)
-            self._end = min(BLOCK * (number + 1), self._phase_end())
+            self._end = min(BLOCK * (number + 1), trainee.phase_end)
             for _ in range(self._end - trainee.step):
                 self._graph.replay()
             self._heard_K.copy_(self._losses_K, non_blocking=True)
@@ -68,11 +68,6 @@ class Captured:
                 raise RunFailed(f"the loss is {loss} at step {start + place + 1}: a smaller learning rate may help")
         self.trainee.step = self._end
         return losses[-1]
-
-    def _phase_end(self) -> int:
-        run = self.trainee.run
-        begun = run.schedule.phases[: run.phase_at(self.trainee.step) + 1]
-        return sum(phase.steps_at(run.batch) for phase in begun)
 
     def _step(self, block: Block) -> None:
         loss = self.trainee.blame(block.lesson(self._k_1))

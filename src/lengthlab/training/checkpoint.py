@@ -24,6 +24,7 @@ def save_checkpoint(trainee: Trainee, folder: Folder, seconds: float) -> None:
         for key, value in trainee.optimizer.state.get(parameter, {}).items():
             tensors[f"adam/{key}/{name}"] = value
     note = {"run": trainee.run.id, "step": trainee.step, "seconds": seconds, "precision": trainee.precision}
+    note |= {"looks": trainee.mastery.looks, "spared": trainee.mastery.spared}
     folder.write(NAME, save(_detached(tensors), metadata={"lengthlab": json.dumps(note)}))
 
 
@@ -37,6 +38,7 @@ def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
             note = json.loads((file.metadata() or {})["lengthlab"])
         run_id, step, seconds = str(note["run"]), int(note["step"]), float(note["seconds"])
         precision = str(note["precision"])
+        looks, spared = int(note.get("looks", 0)), [int(steps) for steps in note.get("spared", trainee.mastery.spared)]
         tensors = load_file(path, device=str(trainee.device))
     except (SafetensorError, KeyError, TypeError, ValueError, OSError):
         raise LabError(f"{path} is truncated or not a checkpoint: remove it to train this run from its start") from None
@@ -44,7 +46,7 @@ def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
         raise LabError(f"{path} belongs to run {run_id}, not to {trainee.run.id}: move it back where it came from")
     _load(trainee, tensors, path)
     trainee.refresh()
-    trainee.step = step
+    trainee.step, trainee.mastery.looks, trainee.mastery.spared = step, looks, spared
     if not precision.endswith(trainee.precision):
         trainee.precision = f"{precision}, then {trainee.precision}"
     return seconds

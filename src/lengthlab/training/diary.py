@@ -38,11 +38,11 @@ class Diary:
     def note(self, phase: int, loss: float) -> None:
         """After a step (or several) of this phase: a log line every LOG_STEPS, a checkpoint when one is due."""
         trainee = self.trainee
-        last = trainee.step == trainee.run.steps
+        last = trainee.clock == trainee.run.steps
         if trainee.step % LOG_STEPS == 0 or last:
             self.folder.append_log(self._line(phase, loss))
         due = monotonic() - self._saved > self._checkpoint_seconds
-        if due or last or trainee.run.phase_at(trainee.step) != phase:
+        if due or last or trainee.run.phase_at(trainee.clock) != phase:
             self.keep()
 
     def keep(self) -> None:
@@ -62,7 +62,7 @@ class Diary:
         trainee.enter_phase()  # a run that was killed while it was measured has not been in any
         counts = accuracy(trainee.network, run.task, run.measured_at)
         save_weights(trainee, self.folder)
-        write_result(run, self.folder, counts, seconds, trainee.device, trainee.precision)
+        write_result(run, self.folder, counts, trainee.mastery.ends, seconds, trainee.device, trainee.precision)
 
     def _line(self, phase: int, loss: float) -> dict[str, object]:
         trainee, run = self.trainee, self.trainee.run
@@ -74,6 +74,8 @@ class Diary:
             "samples_per_second": round(self._pace() * run.batch, 1),
             "seconds": round(self.seconds, 1),
         }
+        if trainee.skipped:
+            line["skipped"] = trainee.skipped
         if trainee.step % self._probe_steps == 0:
             line["accuracy"] = self._probe()
         return line

@@ -18,12 +18,10 @@ from lengthlab.errors import require
 from lengthlab.models.documents import Documents, reads_documents
 from lengthlab.models.model import Network
 from lengthlab.run import Run
+from lengthlab.schedule import BLOCK as BLOCK
 from lengthlab.seeds import seed_for
 from lengthlab.tasks import Batch
 from lengthlab.tasks.lengths import spread
-
-BLOCK = 50
-"""Steps whose data is drawn together."""
 
 
 @dataclass(frozen=True)

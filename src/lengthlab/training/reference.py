@@ -60,9 +60,10 @@ def _steps(trainee: Trainee, diary: Diary) -> None:
     """Train to the end, or until someone asks to stop: then the step is kept and KeyboardInterrupt goes up."""
     run = trainee.run
     with interruptible() as interrupt:
-        while trainee.step < run.steps:
-            phase = run.phase_at(trainee.step)
-            diary.note(phase, trainee.advance())
+        while trainee.clock < run.steps:
+            phase, loss = run.phase_at(trainee.clock), trainee.advance()
+            trainee.look()
+            diary.note(phase, loss)
             if interrupt.asked:
                 diary.keep()
                 raise KeyboardInterrupt

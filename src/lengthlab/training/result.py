@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import torch
@@ -27,6 +27,8 @@ class Result:
     run: Run
     folder: Folder
     counts: tuple[Count, ...]
+    ends: tuple[int, ...]
+    """After how many steps each phase was over."""
 
     def count(self, length: int, question: str = "both") -> Count:
         known = {(count.length, count.question): count for count in self.counts}
@@ -56,8 +58,9 @@ def read_result(folder: Folder) -> Result:
     run = read_run(folder)
     data = folder.read_json("result.json")
     try:
-        return Result(run, folder, tuple(Count(**count) for count in data["counts"]))
-    except (KeyError, TypeError):
+        counts = tuple(Count(**count) for count in data["counts"])
+        return Result(run, folder, counts, tuple(int(end) for end in data.get("ends", run.ends)))
+    except (KeyError, TypeError, ValueError):
         raise LabError(f"{folder.path / 'result.json'} is not the result of a run: move it away") from None
 
 
@@ -97,11 +100,17 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
         data = folder.read_json("result.json") | {"counts": [count.to_json() for count in counts]}
         folder.write_json("result.json", data)
-        return Result(result.run, folder, tuple(counts))
+        return replace(result, counts=tuple(counts))
 
 
 def write_result(
-    run: Run, folder: Folder, counts: Sequence[Count], seconds: float, device: torch.device, precision: str
+    run: Run,
+    folder: Folder,
+    counts: Sequence[Count],
+    ends: Sequence[int],
+    seconds: float,
+    device: torch.device,
+    precision: str,
 ) -> None:
     """The last file of a run. It repeats the names that tables need, so that a report reads this file alone."""
     folder.write_json(
@@ -114,7 +123,8 @@ def write_result(
             "seed": run.seed,
             "settings": run.settings,
             "lengths": list(run.lengths),
-            "steps": run.steps,
+            "steps": ends[-1],
+            "ends": list(ends),
             "batch": run.batch,
             "chance": dict(run.task.chance),
             "counts": [count.to_json() for count in counts],

@@ -48,8 +48,8 @@ class Stepped:
 
     def finish(self) -> float:
         trainee, run = self.trainee, self.trainee.run
-        phase, loss = run.phase_at(trainee.step), trainee.advance()
-        while trainee.step % BLOCK and run.phase_at(trainee.step) == phase:
+        phase, loss = run.phase_at(trainee.clock), trainee.advance()
+        while trainee.step % BLOCK and run.phase_at(trainee.clock) == phase:
             loss = trainee.advance()
         return loss
 
@@ -102,11 +102,12 @@ class Seat:
             raise
 
     def _finish(self) -> None:
-        phase = self.run.phase_at(self.trainee.step)
-        self.diary.note(phase, self.turns.finish())
+        phase, loss = self.run.phase_at(self.trainee.clock), self.turns.finish()
+        self.trainee.look()
+        self.diary.note(phase, loss)
 
     def _next(self) -> None:
-        if self.trainee.step < self.run.steps:
+        if self.trainee.clock < self.run.steps:
             self.turns.start()
             return
         self.diary.conclude()

@@ -19,6 +19,7 @@ from lengthlab.seeds import seed_for
 from lengthlab.switch import Delay, find
 from lengthlab.training.feed import BLOCK, Block, Feed, Lesson, documents_of
 from lengthlab.training.loss import answer_loss
+from lengthlab.training.mastery import Mastery
 from lengthlab.training.optimizer import adam, set_rates
 from lengthlab.training.precision import FP32, Precision
 
@@ -41,14 +42,34 @@ class Trainee:
         self.student = self.network if exact else copy.deepcopy(self.network).to(precision.compute)
         self.feed = Feed(run, device, None if padded else documents_of(run, self.network, device))
         self.step = 0
+        self.mastery = Mastery(run)
         self._block: tuple[int, Block] | None = None
         self._phase: Phase | None = None
         self._delays: list[Delay] = []
 
     @property
+    def skipped(self) -> int:
+        """Steps of the schedule that were not needed."""
+        return sum(self.mastery.spared)
+
+    @property
+    def clock(self) -> int:
+        """How far the schedule has come. Data and noise go by the steps made, phases and the end of the run by this."""
+        return self.step + self.skipped
+
+    @property
     def phase(self) -> Phase:
         """The phase of the next step; the last one when all are done."""
-        return self.run.schedule.phases[min(self.run.phase_at(self.step), len(self.run.schedule.phases) - 1)]
+        return self.run.schedule.phases[self._number]
+
+    @property
+    def phase_end(self) -> int:
+        """The step at which that phase is over, at the latest."""
+        return self.mastery.ends[self._number]
+
+    @property
+    def _number(self) -> int:
+        return min(self.run.phase_at(self.clock), len(self.run.schedule.phases) - 1)
 
     def lesson(self, step: int) -> Lesson:
         """The data of a step."""
@@ -67,6 +88,10 @@ class Trainee:
         self.learn()
         self.step += 1
         return value
+
+    def look(self) -> None:
+        """After a step, or several of one phase: whether that phase is over because what it is for is mastered."""
+        self.mastery.look(self.network, self.step)
 
     def blame(self, lesson: Lesson) -> Tensor:
         """Forward and backward; the loss."""

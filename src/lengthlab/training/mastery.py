@@ -1,0 +1,50 @@
+"""When a phase is over that training itself ends: now and then a look at the question that is to be mastered.
+
+Looks change nothing of what is learned. The samples looked at are the same each time, and neither those that a run is measured
+on at its end nor those that people watch it by.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from torch import nn
+
+from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.run import Run
+from lengthlab.schedule import Mastered
+
+SAMPLES = 200
+SEED = 2
+"""Of the samples: 0 is the measurement at the end, 1 what people watch."""
+
+
+class Mastery:
+    """`looks`: how many in a row were good enough. `spared`: steps of each phase that were not needed."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.looks = 0
+        self.spared = [0] * len(run.schedule.phases)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """After how many steps each phase was over, or will be at the latest."""
+        return tuple(end - spared for end, spared in zip(self.run.ends, accumulate(self.spared), strict=True))
+
+    def look(self, network: nn.Module, step: int) -> None:
+        """After a step: end its phase if the question was right often enough, at so many looks in a row."""
+        clock = step + sum(self.spared)
+        number = self.run.phase_at(clock - 1)
+        goal, left = self.run.schedule.phases[number].length, self.run.ends[number] - clock
+        if left == 0:
+            self.looks = 0  # those of the next phase are its own
+        elif isinstance(goal, Mastered) and step % goal.every == 0:
+            self.looks = self.looks + 1 if self._right(network, goal) >= goal.accuracy else 0
+            if self.looks == goal.looks:
+                self.looks, self.spared[number] = 0, left
+
+    def _right(self, network: nn.Module, goal: Mastered) -> float:
+        """The share of the samples whose question was right."""
+        counts = accuracy(network, self.run.task, [goal.times * self.run.lengths[1]], SAMPLES, SEED)
+        return next(count.accuracy for count in counts if count.question == goal.question)
