@@ -16,8 +16,10 @@ from lengthlab import experiments
 from lengthlab.cli.publication import study_files
 from lengthlab.cli.sources import Found, read_sources
 from lengthlab.cli.study import ABOUT, findings_of, wanted_of_study
+from lengthlab.errors import LabError
 from lengthlab.experiments import EXPERIMENTS, STUDIES
 from lengthlab.experiments.study import Arm, Scale, Study
+from lengthlab.report.courses import Course, course_of, read_courses
 from lengthlab.report.study import QUESTIONS, Findings
 from lengthlab.report.study_figure import study_pictures
 from lengthlab.report.study_table import study_page, study_table
@@ -63,7 +65,7 @@ def test_every_arm_has_a_name_of_its_own_and_a_run_that_can_be_measured(name: st
     assert len({(trial.cell, trial.run.seed) for trial in trials}) == len({trial.run.id for trial in trials}) == len(trials)
     for trial in trials:
         assert trial.run.evaluate[0] == trial.run.lengths[1]
-        assert trial.run.evaluate[-1] >= 40 * trial.run.lengths[1]
+        assert trial.run.evaluate[-1] >= 8 * trial.run.lengths[1]
         assert type(trial.run).from_json(trial.run.to_json()) == trial.run
 
 
@@ -93,10 +95,13 @@ def test_a_study_is_trained_once_and_read_from_its_store_and_from_its_rows(tiny:
     assert len(rows) == 2 * 2 * 2 * 3
     assert {row.experiment for row in rows} == {"far"}
     assert (tmp_path / "docs" / "far" / "far.svg").exists()
+    courses = read_courses(tmp_path / "out" / "courses.jsonl")
+    assert sorted((course.steps, course.opened) for course in courses) == [(6, 0), (6, 0), (6, 2), (6, 2)]
     assert "4 runs, 4 of them finished" in call(*words).err
     for folder in (tmp_path / "runs", tmp_path / "out"):
         found = read_sources([str(folder)], wanted_of_study("far", "cpu"), "")
         assert sorted(map(str, found.rows)) == sorted(map(str, rows))
+        assert set(found.courses) == set(courses)
     call("reproduce", "far", "--from", tmp_path / "out", "--size", "gpu").refused("profile 'gpu'")
     call("reproduce", "far", "--from", tmp_path / "out", "--device", "cpu").refused("--from trains nothing")
 
@@ -111,6 +116,28 @@ def test_the_page_has_every_number_with_its_seeds_and_says_what_is_missing(name:
         assert len({line.count("|") for line in table.splitlines()}) == 1
     assert text.count("missing") == len(study.lengths)
     assert text.count("0: 0.950, 1: 0.950") == (len(study.cells) - 1) * len(study.lengths) * len(QUESTIONS)
+
+
+def test_the_page_tells_how_training_went() -> None:
+    rows = rows_of("far", "cpu")
+    runs = sorted({(row.seed, row.run) for row in rows})
+    courses = [Course(run, 1_000 + seed, 300, [800, None][seed]) for seed, run in runs]
+    study = replace(findings("far", "cpu", rows), courses=tuple(courses))
+    assert "| 1,000 | 300 | 500; 1 of 2 to the end |" in study_page(study)
+
+
+def test_a_run_wakes_when_its_loss_stays_low_with_everything_on() -> None:
+    losses = [0.01] * 20 + [2.0] * 10 + [0.05, 3.0] * 5 + [0.09] * 10
+    log = [{"step": 50 * place, "loss": loss} for place, loss in enumerate(losses, start=1)]
+    assert course_of("a run", log, (1_000, 2_500), phases_off=1) == Course("a run", 2_500, 1_000, 50 * 45)
+    assert course_of("a run", log[:44], (1_000, 2_200), phases_off=1).woke is None
+    assert course_of("a run", log, (2_500,), phases_off=0) == Course("a run", 2_500, 0, 250)
+
+
+def test_a_foreign_file_of_courses_is_named(tmp_path: Path) -> None:
+    (tmp_path / "courses.jsonl").write_text('{"run": "a"}\n')
+    with pytest.raises(LabError, match="not a file of courses"):
+        read_courses(tmp_path / "courses.jsonl")
 
 
 @every_study

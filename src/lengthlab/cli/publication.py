@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lengthlab.cli.report import write_files
 from lengthlab.errors import LabError
-from lengthlab.report import provenance
+from lengthlab.report import courses, provenance
 from lengthlab.report.page import page
 from lengthlab.report.provenance import Making
 from lengthlab.report.readings import readings_board
@@ -99,6 +99,7 @@ def write_study(study: Findings, folder: Path | None, path: Path | None) -> list
     written = []
     if folder:
         written += write_rows(study, folder)
+        written += write_files(folder, {courses.FILE: courses.as_jsonl(study.courses).encode()} if study.courses else {})
         written += write_files(folder, {f"{study.name}.md": study_page(study).encode(), **pictures})
     if path:
         written += write_files(path.parent, study_files(study, path, pictures))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from lengthlab.errors import LabError, require
 from lengthlab.paper.cells import LENGTHS, PARTS
-from lengthlab.report import provenance
+from lengthlab.report import courses, provenance
+from lengthlab.report.courses import Course, course_of, read_courses
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.report.provenance import Making, makings, read_makings
 from lengthlab.report.results import Results, gather
@@ -18,6 +19,7 @@ from lengthlab.store import Store
 
 if TYPE_CHECKING:
     from lengthlab.experiments.trial import Trial
+    from lengthlab.run import Run
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Found:
-    """Rows, and how they were made."""
+    """Rows, how they were made, and how the training of each run went."""
 
     rows: tuple[Row, ...]
     made: tuple[Making, ...]
+    courses: tuple[Course, ...] = ()
 
 
 def wanted_of_paper(profile: str, parts: Sequence[str] = (*PARTS, "readings")) -> Wanted:
@@ -70,7 +73,8 @@ def read_sources(names: Sequence[str], wanted: Wanted, command: str, seeds: int 
     kept = [row for row in rows if row.run in own or row.run not in others]
     what = f"experiment '{wanted.experiment}', profile '{wanted.profile}'"
     require(len(kept) > 0, f"no rows of {what}, in {', '.join(names)}")
-    return Found(tuple(row for row in kept if seeds is None or row.seed < seeds), tuple(made))
+    shown = tuple(row for row in kept if seeds is None or row.seed < seeds)
+    return Found(shown, tuple(made), tuple(dict.fromkeys(course for each in found.values() for course in each.courses)))
 
 
 def _read(name: str, wanted: Wanted, command: str) -> Found:
@@ -79,7 +83,8 @@ def _read(name: str, wanted: Wanted, command: str) -> Found:
     for folder in (path / wanted.experiment, path):
         if (folder / FILE).exists():
             rows = [row for row in read_rows(folder / FILE) if row.experiment == wanted.experiment]
-            return Found(tuple(rows), tuple(read_makings(folder / provenance.FILE)))
+            made = read_makings(folder / provenance.FILE)
+            return Found(tuple(rows), tuple(made), tuple(read_courses(folder / courses.FILE)))
     if not any(path.glob("*/run.json")):
         raise LabError(f"'{name}' holds neither {wanted.experiment}/{FILE} nor {FILE} nor run folders")
     curves, _ = read_curves(Store(path).folders())  # a store may hold many other runs
@@ -97,4 +102,15 @@ def found_in(curves: Iterable[Curve], wanted: Wanted, seeds: Sequence[int], comm
         for row in by_run[run].rows
         if row.length in wanted.lengths
     ]
-    return Found(tuple(rows), tuple(makings(list(by_run.values()), command, wanted.profile)))
+    went = [_course(by_run[trial.run.id], trial.run) for trial in trials if trial.run.id in by_run]
+    made = makings(list(by_run.values()), command, wanted.profile)
+    return Found(tuple(rows), tuple(made), tuple(dict.fromkeys(course for course in went if course)))
+
+
+def _course(curve: Curve, run: Run) -> Course | None:
+    try:
+        log = curve.folder.read_log() if curve.folder else []
+    except LabError:  # a foreign log spoils no result
+        log = []
+    ends = curve.made.get("ends") or run.ends
+    return course_of(run.id, log, ends, sum(bool(phase.off) for phase in run.schedule.phases)) if log else None

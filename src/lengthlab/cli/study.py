@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ABOUT = {
     "far": "Both skills of one model, to 40 times its training length and beyond.",
+    "plateau": "What lets recall wake up when attention is opened, and a delay that ends by itself.",
     "remedies": "Positions × scores × {end to end, delayed}: which keeps recall, which keeps the state.",
 }
 """What `--help` says; experiments say more, and need torch to be read."""
@@ -106,7 +107,7 @@ def findings_of(name: str, wanted: Wanted, found: Found) -> Findings:
     study, trials = STUDIES[name], wanted.trials((0,))
     longest = trials[0].run.lengths[1]
     cells = [trial.cell for trial in trials]
-    return findings(name, study.title, study.question, longest, wanted.lengths, cells, found.rows, found.made)
+    return findings(name, study.title, study.question, longest, wanted.lengths, cells, found.rows, found.made, found.courses)
 
 
 studies = [_command(name, about) for name, about in ABOUT.items()]

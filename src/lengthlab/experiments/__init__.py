@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from lengthlab.experiments import far as _far
+from lengthlab.experiments import plateau as _plateau
 from lengthlab.experiments import remedies as _remedies
 from lengthlab.experiments.dat import dat
 from lengthlab.experiments.demo import demo
@@ -14,5 +15,6 @@ EXPERIMENTS: dict[str, Callable[[Sequence[int]], list[Run]]] = {
     "dat": dat,
     "far": _far.far,
     "remedies": _remedies.remedies,
+    "plateau": _plateau.plateau,
 }
-STUDIES: dict[str, Study] = {study.name: study for study in (_far.STUDY, _remedies.STUDY)}
+STUDIES: dict[str, Study] = {study.name: study for study in (_far.STUDY, _remedies.STUDY, _plateau.STUDY)}

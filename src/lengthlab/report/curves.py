@@ -20,6 +20,7 @@ class Curve:
     chance: dict[str, float]
     made: dict[str, Any]
     """Hardware, versions, precision, seconds, date, and a hash of all settings but the seed."""
+    folder: Folder | None = None
 
     @property
     def first(self) -> Row:
@@ -58,10 +59,10 @@ def _curve(folder: Folder, experiment: str) -> Curve:
     rows = rows_in(result, str(folder.path), experiment)
     try:
         names = ("hardware", "versions", "precision", "seconds", "date", "steps", "batch", "settings")
-        made = {name: result[name] for name in names}
+        made = {name: result[name] for name in names} | {"ends": result.get("ends")}
         shortest, longest = result["lengths"]
         if not rows:
             raise KeyError("counts")
-        return Curve(tuple(rows), (shortest, longest), dict(result["chance"]), made)
+        return Curve(tuple(rows), (shortest, longest), dict(result["chance"]), made, folder)
     except (KeyError, TypeError, ValueError):
         raise LabError(f"{folder.path}: result.json is not the result of a run") from None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lengthlab.paper.cells import Cell
 from lengthlab.report.comparison import Line, compare
+from lengthlab.report.courses import Course
 from lengthlab.report.provenance import Making, unite
 from lengthlab.rows import Row
 
@@ -25,6 +26,13 @@ class Findings:
     cells: tuple[Cell, ...]
     rows: tuple[Row, ...]
     made: tuple[Making, ...]
+    courses: tuple[Course, ...] = ()
+
+    def courses_of(self, line: Line) -> dict[int, Course]:
+        """How the training of an arm went, by seed, as far as that is known."""
+        by_run = {course.run: course for course in self.courses}
+        seeds = {row.run: row.seed for entry in line.entries for row in entry.rows}
+        return {seed: by_run[run] for run, seed in sorted(seeds.items(), key=lambda item: item[1]) if run in by_run}
 
     def lines(self, question: str = "both") -> list[Line]:
         """One for each arm."""
@@ -56,13 +64,17 @@ def findings(
     cells: Iterable[Cell],
     rows: Iterable[Row],
     made: Iterable[Making],
+    courses: Iterable[Course] = (),
 ) -> Findings:
-    """The rows of these cells, in their order, with the entries that made them."""
+    """The rows of these cells, in their order, with the entries that made them and how their training went."""
     order = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
     kept = [row for row in rows if _cell(row) in order and row.length in lengths]
     kept.sort(key=lambda row: (order[_cell(row)], row.seed, row.length, QUESTIONS.index(row.question)))
     by = unite(made, (row.run for row in kept))
-    return Findings(name, title, question, longest, tuple(lengths), tuple(order), tuple(kept), tuple(by))
+    runs = dict.fromkeys(row.run for row in kept)
+    went = {course.run: course for course in courses}
+    known = tuple(went[run] for run in runs if run in went)
+    return Findings(name, title, question, longest, tuple(lengths), tuple(order), tuple(kept), tuple(by), known)
 
 
 def _cell(row: Row) -> Cell:

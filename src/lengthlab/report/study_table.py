@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.table import Table
@@ -10,37 +10,41 @@ from rich.text import Text
 
 from lengthlab.paper.cells import GREEN
 from lengthlab.report.comparison import Entry, Line
+from lengthlab.report.courses import AWAKE
 from lengthlab.report.page import made_lines, table_row
 from lengthlab.report.provenance import makers_of
 from lengthlab.report.scoreboard import two_digits
 from lengthlab.report.study import QUESTIONS, Findings
+
+NAMES = ("arm", "model", "training")
+COURSE = ("steps", "opened", "slept")
 
 
 def study_table(study: Findings) -> Table:
     """For the terminal: a line for each arm and question, the mean over seeds; then each seed's `both`."""
     plain = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     table = Table(title=f"{study.title}. {study.question}", title_justify="left", header_style="bold", **plain)  # type: ignore[arg-type]
-    for name in ("arm", "model", "training", "right"):
+    for name in (*NAMES, *COURSE, "right"):
         table.add_column(name, no_wrap=True)
     for length in study.lengths:
         style = "bold" if length <= study.longest else "bold cyan"
         table.add_column(f"n={length}\n{study.times(length)}", justify="right", header_style=style, no_wrap=True)
     by_question = [study.lines(question) for question in QUESTIONS]
     for arm in zip(*by_question, strict=True):
-        _add(table, arm)
+        _add(table, arm, _course(study, arm[0]))
     return table
 
 
-def _add(table: Table, arm: tuple[Line, ...]) -> None:
+def _add(table: Table, arm: tuple[Line, ...], course: Sequence[str]) -> None:
     cell, both = arm[0].cell, arm[0]
     for question, line in zip(QUESTIONS, arm, strict=True):
-        names = (cell.part, cell.model, cell.training) if line is both else ("", "", "")
+        names = (cell.part, cell.model, cell.training, *course) if line is both else [""] * len((*NAMES, *COURSE))
         shades = ["green" if (entry.ours or 0) > GREEN else "" for entry in line.entries]
         cells = [Text(two_digits(entry.ours), style) for entry, style in zip(line.entries, shades, strict=True)]
         table.add_row(*names, question, *cells)
     for seed in both.seeds if len(both.seeds) > 1 else ():
         cells = [Text(two_digits(entry.by_seed.get(seed)), "dim") for entry in both.entries]
-        table.add_row("", "", "", Text(f"both, seed {seed}", "dim"), *cells)
+        table.add_row(*[""] * len((*NAMES, *COURSE)), Text(f"both, seed {seed}", "dim"), *cells)
     table.add_section()
 
 
@@ -67,11 +71,33 @@ def _opening(study: Findings, pictures: str) -> Iterator[str]:
 
 
 def _overview(study: Findings) -> Iterator[str]:
-    yield from ("", "## Both questions right", "", f"Bold: above {GREEN:.2f}.", "")
-    yield table_row("arm", "model", "training", *(f"n={n} ({study.times(n)})" for n in study.lengths))
-    yield table_row(*["---"] * (3 + len(study.lengths)))
+    yield from ("", "## Both questions right", "")
+    yield (
+        f"Bold: above {GREEN:.2f}. *Steps*: of training, in all. *Opened*: the step at which everything was on. *Slept*: joint "
+        f"steps until the training loss had come below {AWAKE}. Means over seeds."
+    )
+    yield ""
+    yield table_row(*NAMES, *COURSE, *(f"n={n} ({study.times(n)})" for n in study.lengths))
+    yield table_row(*["---"] * (len(NAMES) + len(COURSE) + len(study.lengths)))
     for line in study.lines():
-        yield table_row(line.cell.part, line.cell.model, line.cell.training, *(_brief(entry) for entry in line.entries))
+        names = (line.cell.part, line.cell.model, line.cell.training)
+        yield table_row(*names, *_course(study, line), *(_brief(entry) for entry in line.entries))
+
+
+def _course(study: Findings, line: Line) -> list[str]:
+    """Steps, when it was opened and how long it slept; a seed that never woke is said to have slept on."""
+    courses = list(study.courses_of(line).values())
+    if not courses:
+        return ["–"] * 3
+    slept = [course.slept for course in courses if course.slept is not None]
+    still = len(courses) - len(slept)
+    never = f"{still} of {len(courses)} to the end" if still else ""
+    known = "; ".join(filter(None, (_mean(slept), never)))
+    return [_mean([course.steps for course in courses]), _mean([course.opened for course in courses]), known]
+
+
+def _mean(numbers: Sequence[int]) -> str:
+    return f"{sum(numbers) / len(numbers):,.0f}" if numbers else ""
 
 
 def _brief(entry: Entry) -> str:
@@ -82,7 +108,7 @@ def _brief(entry: Entry) -> str:
 
 def _details(study: Findings) -> Iterator[str]:
     yield from ("", "<details><summary>Every number, with seeds, interval and origin</summary>", "")
-    yield table_row("arm", "model", "training", "n", "right", "mean", "each seed", "interval", "made by")
+    yield table_row(*NAMES, "n", "right", "mean", "each seed", "interval", "made by")
     yield table_row(*["---"] * 9)
     for question in QUESTIONS:
         for line in study.lines(question):
