@@ -18,7 +18,7 @@ import pytest
 import lengthlab.cli.work
 from command import Call, Done
 from lengthlab.cli import main
-from lengthlab.cli.forecast import seconds_for
+from lengthlab.cli.forecast import forecast
 from lengthlab.cli.publication import page_files
 from lengthlab.cli.sources import read_results
 from lengthlab.experiments.dat import PROFILES, Profile, trials
@@ -251,16 +251,16 @@ def delayed_run(*lengths: int) -> Run:
 
 def test_the_forecast_grows_with_the_steps_and_shrinks_with_those_done() -> None:
     short, long = delayed_run(2, 2, 2), delayed_run(20_000, 20_000, 20_000)
-    seconds = seconds_for([long], "cpu")
-    assert 0 < 100 * seconds_for([short], "cpu") < seconds
-    assert seconds_for([long], "cpu", {long.id: 59_999}) < seconds / 100
-    assert seconds_for([], "cpu") == 0
+    seconds = forecast([long], "cpu").seconds
+    assert 0 < 100 * forecast([short], "cpu").seconds < seconds
+    assert forecast([long], "cpu", {long.id: 59_999}).seconds < seconds / 100
+    assert forecast([], "cpu").seconds == 0
 
 
 def test_the_forecast_counts_on_a_run_for_every_core() -> None:
     run, cores = delayed_run(1_000, 1_000), os.cpu_count() or 1
-    once = seconds_for([run], "cpu")
-    assert seconds_for([run] * 10 * cores, "cpu") == pytest.approx(10 * once, rel=0.8)  # timed anew each time
+    once = forecast([run], "cpu").seconds
+    assert forecast([run] * 10 * cores, "cpu").seconds == pytest.approx(10 * once, rel=0.8)  # timed anew each time
 
 
 def test_the_commit_is_the_environments_or_else_the_checkouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

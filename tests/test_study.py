@@ -101,7 +101,11 @@ def test_a_study_is_trained_once_and_read_from_its_store_and_from_its_rows(tiny:
     for folder in (tmp_path / "runs", tmp_path / "out"):
         found = read_sources([str(folder)], wanted_of_study("far", "cpu"), "")
         assert sorted(map(str, found.rows)) == sorted(map(str, rows))
-        assert set(found.courses) == set(courses)
+        assert {replace(course, step_seconds=None) for course in found.courses} == {
+            replace(course, step_seconds=None) for course in courses
+        }
+    both = read_sources([str(tmp_path / "out"), str(tmp_path / "runs")], wanted_of_study("far", "cpu"), "")
+    assert set(both.courses) == set(courses)  # with the seconds that one of the two knows
     call("reproduce", "far", "--from", tmp_path / "out", "--size", "gpu").refused("profile 'gpu'")
     call("reproduce", "far", "--from", tmp_path / "out", "--device", "cpu").refused("--from trains nothing")
 
@@ -121,9 +125,28 @@ def test_the_page_has_every_number_with_its_seeds_and_says_what_is_missing(name:
 def test_the_page_tells_how_training_went() -> None:
     rows = rows_of("far", "cpu")
     runs = sorted({(row.seed, row.run) for row in rows})
-    courses = [Course(run, 1_000 + seed, 300, [800, None][seed]) for seed, run in runs]
+    courses = [Course(run, 1_000, 300, [800, None][seed]) for seed, run in runs]
     study = replace(findings("far", "cpu", rows), courses=tuple(courses))
-    assert "| 1,000 | 300 | 500; 1 of 2 to the end |" in study_page(study)
+    assert "| 1,000 | 300 | 500; 1 of 2 to the end | – |" in study_page(study)
+
+
+def test_the_page_tells_what_a_step_costs_in_steps_of_the_reference() -> None:
+    rows = rows_of("remedies", "cpu")
+    costs = {row.run: 0.004 if row.part == "rope, none" else 0.006 for row in rows}
+    study = replace(findings("remedies", "cpu", rows), courses=tuple(Course(run, 9, 0, 5, cost) for run, cost in costs.items()))
+    assert study_page(study).count("| 4.00 (×1.00) |") == 2
+    assert study_page(study).count("| 6.00 (×1.50) |") == 58
+
+
+def test_what_a_step_costs_is_kept_when_only_the_rest_is_trained(tiny: Study, call: Call, tmp_path: Path) -> None:
+    words = ("reproduce", "far", "--size", "cpu", "--device", "cpu", "--store", tmp_path / "runs", "--out", tmp_path / "out")
+    call(*words, "--seeds", "1")
+    first = {course.run: course.step_seconds for course in read_courses(tmp_path / "out" / "courses.jsonl")}
+    call(*words, "--seeds", "2")
+    second = {course.run: course.step_seconds for course in read_courses(tmp_path / "out" / "courses.jsonl")}
+    assert len(second) == 4
+    assert all(second.values())
+    assert first.items() <= second.items()
 
 
 def test_a_run_wakes_when_its_loss_stays_low_with_everything_on() -> None:

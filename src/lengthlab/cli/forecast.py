@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lengthlab.cli.progress import clock
@@ -13,9 +14,17 @@ if TYPE_CHECKING:
     from lengthlab.run import Run
 
 
-def seconds_for(runs: Sequence[Run], device: str, done: Mapping[str, int] | None = None, precision: str | None = None) -> float:
-    """Seconds until all of these runs are trained; `done` tells, by id, how many steps of a run's schedule are behind it. Where
-    training itself decides how long a phase lasts, it is taken to last as long as it may.
+@dataclass(frozen=True)
+class Forecast:
+    """`seconds` until all runs are trained. `steps`: by run, the seconds of one of its last steps if it were alone."""
+
+    seconds: float
+    steps: Mapping[str, float]
+
+
+def forecast(runs: Sequence[Run], device: str, done: Mapping[str, int] | None = None, precision: str | None = None) -> Forecast:
+    """How long these runs will take; `done` tells, by id, how many steps of a run's schedule are behind it. Where training
+    itself decides how long a phase lasts, it is taken to last as long as it may.
 
     Steps of the same model and batch with the same parts off take as long as each other: one of them is timed for all. Data
     of another task, another seed or another learning rate makes no difference to speak of.
@@ -32,7 +41,9 @@ def seconds_for(runs: Sequence[Run], device: str, done: Mapping[str, int] | None
         alone.append(sum(some * at.alone for some, at in timed))
         among += sum(some * at.among for some, at in timed)
     # All side by side, but none is done before its own time is over.
-    return max([among, *alone], default=0.0)
+    unfinished = [run for run, steps in zip(runs, left, strict=True) if any(steps)]
+    last = {run.id: pace[_kind(run, len(run.schedule.phases) - 1)].alone for run in unfinished}
+    return Forecast(max([among, *alone], default=0.0), last)
 
 
 def _kind(run: Run, phase: int) -> tuple[object, ...]:

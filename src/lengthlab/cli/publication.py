@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from lengthlab.cli.report import write_files
 from lengthlab.errors import LabError
 from lengthlab.report import courses, provenance
+from lengthlab.report.courses import Course
 from lengthlab.report.page import page
 from lengthlab.report.provenance import Making
 from lengthlab.report.readings import readings_board
@@ -60,9 +61,10 @@ def show_made(console: Console, results: Rows) -> None:
         console.print(said, style="dim", markup=False, soft_wrap=True)
 
 
-def write_rows(results: Rows, folder: Path) -> list[Path]:
-    """`results.jsonl` and `provenance.json`: what `--from` reads."""
+def write_rows(results: Rows, folder: Path, went: Sequence[Course] = ()) -> list[Path]:
+    """`results.jsonl`, `provenance.json` and, where it is known how training went, `courses.jsonl`: what `--from` reads."""
     files = {FILE: as_jsonl(results.rows), provenance.FILE: provenance.as_text(results.made)}
+    files |= {courses.FILE: courses.as_jsonl(went)} if went else {}
     return write_files(folder, {name: text.encode() for name, text in files.items()})
 
 
@@ -98,8 +100,7 @@ def write_study(study: Findings, folder: Path | None, path: Path | None) -> list
     pictures = drawn(lambda: study_pictures(study)) if folder or path else {}
     written = []
     if folder:
-        written += write_rows(study, folder)
-        written += write_files(folder, {courses.FILE: courses.as_jsonl(study.courses).encode()} if study.courses else {})
+        written += write_rows(study, folder, study.courses)
         written += write_files(folder, {f"{study.name}.md": study_page(study).encode(), **pictures})
     if path:
         written += write_files(path.parent, study_files(study, path, pictures))

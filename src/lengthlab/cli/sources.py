@@ -74,7 +74,9 @@ def read_sources(names: Sequence[str], wanted: Wanted, command: str, seeds: int 
     what = f"experiment '{wanted.experiment}', profile '{wanted.profile}'"
     require(len(kept) > 0, f"no rows of {what}, in {', '.join(names)}")
     shown = tuple(row for row in kept if seeds is None or row.seed < seeds)
-    return Found(shown, tuple(made), tuple(dict.fromkeys(course for each in found.values() for course in each.courses)))
+    went = sorted((course for each in found.values() for course in each.courses), key=lambda course: course.step_seconds or 0)
+    by_run = {course.run: course for course in went}  # of two, the one that was timed
+    return Found(shown, tuple(made), tuple(by_run.values()))
 
 
 def _read(name: str, wanted: Wanted, command: str) -> Found:

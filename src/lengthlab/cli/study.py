@@ -102,12 +102,12 @@ def wanted_of_study(name: str, size: str) -> Wanted:
 def findings_of(name: str, wanted: Wanted, found: Found) -> Findings:
     """What is shown of a study."""
     from lengthlab.experiments import STUDIES
-    from lengthlab.report.study import findings
+    from lengthlab.report.study import Findings
 
     study, trials = STUDIES[name], wanted.trials((0,))
-    longest = trials[0].run.lengths[1]
-    cells = [trial.cell for trial in trials]
-    return findings(name, study.title, study.question, longest, wanted.lengths, cells, found.rows, found.made, found.courses)
+    longest, cells = trials[0].run.lengths[1], tuple(trial.cell for trial in trials)
+    asked = Findings(name, study.title, study.question, longest, wanted.lengths, cells, study.reference)
+    return asked.having(found.rows, found.made, found.courses)
 
 
 studies = [_command(name, about) for name, about in ABOUT.items()]

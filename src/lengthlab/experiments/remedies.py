@@ -44,4 +44,5 @@ STUDY = Study(
     question="Which positions and scores keep recall, and does the delay keep the state whatever they are?",
     arms=arms,
     seeds=1,
+    reference="rope, none",
 )

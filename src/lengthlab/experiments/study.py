@@ -68,13 +68,14 @@ class Arm:
 
 @dataclass(frozen=True)
 class Study:
-    """`arms` are those of a size; `seeds` are how many are published."""
+    """`arms` are those of a size; `seeds` are how many are published; costs are told in multiples of the arm `reference`."""
 
     name: str
     title: str
     question: str
     arms: Callable[[str], list[Arm]]
     seeds: int
+    reference: str = ""
 
     def trials(self, size: str, seeds: Sequence[int]) -> list[Trial]:
         return [

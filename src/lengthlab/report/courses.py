@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,15 @@ WINDOW = 5
 @dataclass(frozen=True)
 class Course:
     """`opened`: the step at which the first phase ended, 0 where nothing was off. `woke`: the step by which the loss of all
-    questions had fallen below AWAKE with everything on; None if it never did.
+    questions had fallen below AWAKE with everything on; None if it never did. `step_seconds`: of a step with everything on,
+    timed alone on the machine that trained it; None where nobody timed it.
     """
 
     run: str
     steps: int
     opened: int
     woke: int | None
+    step_seconds: float | None = None
 
     @property
     def slept(self) -> int | None:
@@ -46,6 +48,15 @@ def course_of(run: str, log: Sequence[Mapping[str, Any]], ends: Sequence[int], p
     means = [sum(losses[end - WINDOW : end]) / WINDOW for end in range(WINDOW, len(losses) + 1)]
     woke = next((joint[place + WINDOW - 1]["step"] for place, mean in enumerate(means) if mean < AWAKE), None)
     return Course(run, ends[-1], opened, woke)
+
+
+def timed(courses: Iterable[Course], seconds: Mapping[str, float]) -> tuple[Course, ...]:
+    """With the seconds of a step, by run, as far as they are known.
+
+    >>> timed([Course("0123456789ab", 750, 200, 650)], {"0123456789ab": 0.002})[0].step_seconds
+    0.002
+    """
+    return tuple(replace(course, step_seconds=seconds.get(course.run, course.step_seconds)) for course in courses)
 
 
 def as_jsonl(courses: Iterable[Course]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from lengthlab.paper.cells import Cell
 from lengthlab.report.comparison import Line, compare
@@ -16,7 +16,7 @@ QUESTIONS = ("both", "modulo", "recall")
 
 @dataclass(frozen=True)
 class Findings:
-    """The rows of a study; an arm without rows is missing."""
+    """A study and its rows; an arm without rows is missing. Costs are told in multiples of the arm `reference`."""
 
     name: str
     title: str
@@ -24,9 +24,31 @@ class Findings:
     longest: int
     lengths: tuple[int, ...]
     cells: tuple[Cell, ...]
-    rows: tuple[Row, ...]
-    made: tuple[Making, ...]
+    reference: str = ""
+    rows: tuple[Row, ...] = ()
+    made: tuple[Making, ...] = ()
     courses: tuple[Course, ...] = ()
+
+    def having(self, rows: Iterable[Row], made: Iterable[Making], courses: Iterable[Course]) -> Findings:
+        """With the rows of its cells, in their order, the entries that made them and how their training went."""
+        order = {cell: place for place, cell in enumerate(self.cells)}
+        kept = [row for row in rows if _cell(row) in order and row.length in self.lengths]
+        kept.sort(key=lambda row: (order[_cell(row)], row.seed, row.length, QUESTIONS.index(row.question)))
+        runs = dict.fromkeys(row.run for row in kept)
+        went = {course.run: course for course in courses}
+        known = tuple(went[run] for run in runs if run in went)
+        return replace(self, rows=tuple(kept), made=tuple(unite(made, runs)), courses=known)
+
+    def cost(self, line: Line) -> tuple[float, float] | None:
+        """Seconds of a step of an arm, and how many times the reference's that is; None where one of the two is not known."""
+        own = self._step_seconds(line)
+        theirs = [self._step_seconds(other) for other in self.lines() if other.cell.part == self.reference]
+        known = [seconds for seconds in theirs if seconds]
+        return None if own is None or not known else (own, own / (sum(known) / len(known)))
+
+    def _step_seconds(self, line: Line) -> float | None:
+        known = [course.step_seconds for course in self.courses_of(line).values() if course.step_seconds]
+        return sum(known) / len(known) if known else None
 
     def courses_of(self, line: Line) -> dict[int, Course]:
         """How the training of an arm went, by seed, as far as that is known."""
@@ -49,32 +71,10 @@ class Findings:
     def times(self, length: int) -> str:
         """A length in training lengths.
 
-        >>> Findings("far", "Far", "How far?", 25, (25, 1000), (), (), ()).times(1000)
+        >>> Findings("far", "Far", "How far?", 25, (25, 1000), ()).times(1000)
         '40×'
         """
         return f"{length / self.longest:g}×"
-
-
-def findings(
-    name: str,
-    title: str,
-    question: str,
-    longest: int,
-    lengths: Sequence[int],
-    cells: Iterable[Cell],
-    rows: Iterable[Row],
-    made: Iterable[Making],
-    courses: Iterable[Course] = (),
-) -> Findings:
-    """The rows of these cells, in their order, with the entries that made them and how their training went."""
-    order = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
-    kept = [row for row in rows if _cell(row) in order and row.length in lengths]
-    kept.sort(key=lambda row: (order[_cell(row)], row.seed, row.length, QUESTIONS.index(row.question)))
-    by = unite(made, (row.run for row in kept))
-    runs = dict.fromkeys(row.run for row in kept)
-    went = {course.run: course for course in courses}
-    known = tuple(went[run] for run in runs if run in went)
-    return Findings(name, title, question, longest, tuple(lengths), tuple(order), tuple(kept), tuple(by), known)
 
 
 def _cell(row: Row) -> Cell:

@@ -17,7 +17,7 @@ from lengthlab.report.scoreboard import two_digits
 from lengthlab.report.study import QUESTIONS, Findings
 
 NAMES = ("arm", "model", "training")
-COURSE = ("steps", "opened", "slept")
+COURSE = ("steps", "opened", "slept", "ms a step")
 
 
 def study_table(study: Findings) -> Table:
@@ -72,9 +72,11 @@ def _opening(study: Findings, pictures: str) -> Iterator[str]:
 
 def _overview(study: Findings) -> Iterator[str]:
     yield from ("", "## Both questions right", "")
+    cost = f"; in brackets, how many times that of “{study.reference}”" if study.reference else ""
     yield (
         f"Bold: above {GREEN:.2f}. *Steps*: of training, in all. *Opened*: the step at which everything was on. *Slept*: joint "
-        f"steps until the training loss had come below {AWAKE}. Means over seeds."
+        f"steps until the training loss had come below {AWAKE}. *ms a step*: with everything on, timed alone{cost}. Means over "
+        "seeds."
     )
     yield ""
     yield table_row(*NAMES, *COURSE, *(f"n={n} ({study.times(n)})" for n in study.lengths))
@@ -88,12 +90,18 @@ def _course(study: Findings, line: Line) -> list[str]:
     """Steps, when it was opened and how long it slept; a seed that never woke is said to have slept on."""
     courses = list(study.courses_of(line).values())
     if not courses:
-        return ["–"] * 3
+        return ["–"] * len(COURSE)
     slept = [course.slept for course in courses if course.slept is not None]
     still = len(courses) - len(slept)
     never = f"{still} of {len(courses)} to the end" if still else ""
     known = "; ".join(filter(None, (_mean(slept), never)))
-    return [_mean([course.steps for course in courses]), _mean([course.opened for course in courses]), known]
+    steps, opened = (_mean([getattr(course, name) for course in courses]) for name in ("steps", "opened"))
+    return [steps, opened, known, _cost(study, line)]
+
+
+def _cost(study: Findings, line: Line) -> str:
+    cost = study.cost(line)
+    return "–" if cost is None else f"{1000 * cost[0]:.2f} (×{cost[1]:.2f})"
 
 
 def _mean(numbers: Sequence[int]) -> str:
