@@ -18,7 +18,7 @@ import pytest
 import lengthlab.cli.work
 from command import Call, Done
 from lengthlab.cli import main
-from lengthlab.cli.forecast import forecast
+from lengthlab.cli.forecast import forecast, side_by_side
 from lengthlab.cli.publication import page_files
 from lengthlab.cli.sources import read_results
 from lengthlab.experiments.dat import PROFILES, Profile, trials
@@ -26,11 +26,12 @@ from lengthlab.experiments.dat.profile import Recipe
 from lengthlab.experiments.dat.runs import run_of
 from lengthlab.paper.cells import NOTATION, Cell
 from lengthlab.report.grid import grids
-from lengthlab.report.provenance import COMMIT, as_text, commit_of_package
+from lengthlab.report.provenance import COMMIT, as_text, commit_of_package, read_makings
 from lengthlab.rows import Row, as_jsonl, read_rows
 from lengthlab.run import Run
 from lengthlab.schedule import delayed, end_to_end
 from lengthlab.store import Store
+from lengthlab.training.pace import Pace
 from paper_rows import making, rows_of, texts
 
 ROOT = Path(__file__).parents[1]
@@ -134,6 +135,22 @@ def test_a_store_is_read_without_training_and_what_is_not_finished_is_missing(ca
     assert done.out.count("lstm (LSTM), end-to-end: 12 missing") == 3  # in each of the three parts
     assert "transformer (Transformer), end-to-end: 2 differs, 10 missing" in done.out
     assert not (copied.store / "result.json").exists()
+
+
+def test_only_what_the_rows_at_hand_lack_is_trained(call: Call, trained: Trained, tmp_path: Path) -> None:
+    lacking = trials(["table2"], [0], TINY)[1].run.id
+    have, made = [row for row in trained.rows if row.run != lacking], read_makings(trained.out / "provenance.json")
+    published(tmp_path / "here", have)
+    (tmp_path / "here" / "provenance.json").write_text(as_text(made))
+    words = ("reproduce", "dat", "--part", "table2", "--device", "cpu", "--have", tmp_path / "here")
+    done = call(*words, "--store", tmp_path / "runs", "--out", tmp_path / "out")
+    assert "1 runs, 0 of them finished." in done.err
+    assert [path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()] == [lacking]
+    assert read_rows(tmp_path / "out" / "results.jsonl") == trained.rows
+    assert len(read_makings(tmp_path / "out" / "provenance.json")) == 2
+    again = call(*words, "--have", tmp_path / "out", "--store", tmp_path / "other", "--out", tmp_path / "again")
+    assert "0 runs, 0 of them finished." in again.err
+    assert read_rows(tmp_path / "again" / "results.jsonl") == trained.rows
 
 
 def test_what_is_finished_is_kept_when_it_is_stopped(call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +272,17 @@ def test_the_forecast_grows_with_the_steps_and_shrinks_with_those_done() -> None
     assert 0 < 100 * forecast([short], "cpu").seconds < seconds
     assert forecast([long], "cpu", {long.id: 59_999}).seconds < seconds / 100
     assert forecast([], "cpu").seconds == 0
+
+
+def test_the_forecast_knows_that_the_last_runs_have_the_machine_to_themselves() -> None:
+    pace = Pace(alone=2.0, among=1.0)
+    assert side_by_side([]) == 0
+    assert side_by_side([[(10, pace)]]) == 20
+    assert side_by_side([[(10, pace)]] * 4) == 40
+    # Four to step 10 in 40 seconds, then one alone for 10 steps more.
+    assert side_by_side([[(10, pace)]] * 3 + [[(10, pace), (10, pace)]]) == pytest.approx(60)
+    # A slow one beside a quick one sets its own pace.
+    assert side_by_side([[(10, Pace(5.0, 1.0))], [(10, pace)]]) == pytest.approx(50)
 
 
 def test_the_forecast_counts_on_a_run_for_every_core() -> None:

@@ -12,6 +12,7 @@ from lengthlab.store import Store
 
 if TYPE_CHECKING:
     from lengthlab.run import Run
+    from lengthlab.training.pace import Pace
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,32 @@ def forecast(runs: Sequence[Run], device: str, done: Mapping[str, int] | None = 
     ahead = [(run, number) for run, steps in zip(runs, left, strict=True) for number, some in enumerate(steps) if some]
     examples = {_kind(run, number): (run, number) for run, number in ahead}
     pace = dict(zip(examples, paces(list(examples.values()), device, precision), strict=True))
-    alone, among = [], 0.0
-    for run, steps in zip(runs, left, strict=True):
-        timed = [(some, pace[_kind(run, number)]) for number, some in enumerate(steps) if some]
-        alone.append(sum(some * at.alone for some, at in timed))
-        among += sum(some * at.among for some, at in timed)
-    # All side by side, but none is done before its own time is over.
+    stages = [
+        [(some, pace[_kind(run, number)]) for number, some in enumerate(steps) if some]
+        for run, steps in zip(runs, left, strict=True)
+    ]
     unfinished = [run for run, steps in zip(runs, left, strict=True) if any(steps)]
     last = {run.id: pace[_kind(run, len(run.schedule.phases) - 1)].alone for run in unfinished}
-    return Forecast(max([among, *alone], default=0.0), last)
+    return Forecast(side_by_side(stages), last)
+
+
+def side_by_side(stages: Sequence[Sequence[tuple[float, Pace]]]) -> float:
+    """Seconds until runs are through that go on side by side, each by its stages of so many steps at a pace.
+
+    A step of each takes what the machine needs for one of all, but no less than it would alone; the fewer there are left, the
+    faster they go.
+    """
+    seconds, queues = 0.0, [list(each) for each in stages if each]
+    while queues:
+        share = sum(queue[0][1].among for queue in queues)
+        times = [max(share, queue[0][1].alone) for queue in queues]
+        until = min(queue[0][0] * time for queue, time in zip(queues, times, strict=True))
+        seconds += until
+        for queue, time in zip(queues, times, strict=True):
+            steps, pace = queue[0]
+            queue[0] = (steps - until / time, pace)
+        queues = [rest for queue in queues if (rest := queue[queue[0][0] < 1e-6 :])]
+    return seconds
 
 
 def _kind(run: Run, phase: int) -> tuple[object, ...]:

@@ -14,6 +14,12 @@ best_device = click.option("--device", help="cpu, cuda, cuda:1, mps; if not give
 sources = click.option(
     "--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated."
 )
+have = click.option(
+    "--have",
+    multiple=True,
+    metavar="FOLDER",
+    help="Rows that are there: only what they lack is trained; may be repeated.",
+)
 out = click.option("--out", type=click.Path(path_type=Path), help="Folder for page, figures, rows and provenance.")
 page = click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")

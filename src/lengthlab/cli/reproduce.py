@@ -8,7 +8,6 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.study import studies
-from lengthlab.errors import require
 from lengthlab.paper.cells import PARTS
 
 PART = click.Choice([*PARTS, "readings"])
@@ -31,6 +30,7 @@ for command in studies:
 @options.store
 @options.best_device
 @options.precision
+@options.have
 @options.sources
 @options.out
 @options.page
@@ -41,6 +41,7 @@ def dat(
     store: str,
     device: str | None,
     precision: str | None,
+    have: tuple[str, ...],
     sources: tuple[str, ...],
     out: Path | None,
     page: Path | None,
@@ -54,22 +55,24 @@ def dat(
     lengthlab reproduce dat --part table2
     lengthlab reproduce dat --from published
     lengthlab reproduce dat --from here/runs --from there/runs --out published/dat
+    lengthlab reproduce dat --seeds 3 --have published
 
     What is trained is written to --out, or to STORE/dat-PROFILE.
     """
     from lengthlab.cli.publication import drawn, show, write_page, write_results
-    from lengthlab.cli.reproduction import best_device, train, typed
+    from lengthlab.cli.reproduction import Training, best_device, check_sources, train, typed
     from lengthlab.cli.sources import read_results, wanted_of_paper
     from lengthlab.report.grid import grids
     from lengthlab.report.results import gather
 
-    require(not (sources and (device or precision)), "--from trains nothing, so it takes no --device and no --precision")
+    check_sources(sources, device, precision, have)
     if sources:
         results = read_results(sources, part, seeds, profile, typed())
     else:
         out = out or Path(store) / "-".join(filter(None, ("dat", profile, part)))
         parts = [part] if part else list(PARTS)
-        found = train(wanted_of_paper(profile, parts), seeds or 1, store, device or best_device(), precision, out)
+        how = Training(store, device or best_device(), precision, out, have)
+        found = train(wanted_of_paper(profile, parts), seeds or 1, how)
         results = gather(found.rows, found.made, parts)
     show(results)
     pictures = drawn(lambda: grids(results)) if out or page else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,18 +65,22 @@ def read_results(
 
 def read_sources(names: Sequence[str], wanted: Wanted, command: str, seeds: int | None = None) -> Found:
     """The rows of all these folders together, as far as they were made with the profile. Only run folders need torch."""
-    found = {name: _read(name, wanted, command) for name in dict.fromkeys(names)}
-    made = [making for each in found.values() for making in each.made]
-    others = {run for making in made if making.profile != wanted.profile for run in making.runs}
-    own = {run for making in made if making.profile == wanted.profile for run in making.runs}
-    rows = merge({name: each.rows for name, each in found.items()})
-    kept = [row for row in rows if row.run in own or row.run not in others]
+    found = together({name: _read(name, wanted, command) for name in dict.fromkeys(names)})
+    others = {run for making in found.made if making.profile != wanted.profile for run in making.runs}
+    own = {run for making in found.made if making.profile == wanted.profile for run in making.runs}
+    kept = [row for row in found.rows if row.run in own or row.run not in others]
     what = f"experiment '{wanted.experiment}', profile '{wanted.profile}'"
     require(len(kept) > 0, f"no rows of {what}, in {', '.join(names)}")
-    shown = tuple(row for row in kept if seeds is None or row.seed < seeds)
+    return replace(found, rows=tuple(row for row in kept if seeds is None or row.seed < seeds))
+
+
+def together(found: Mapping[str, Found]) -> Found:
+    """What several sources, by name, have. What two of them hold alike is one; what they count differently is an error."""
+    rows = merge({name: each.rows for name, each in found.items()})
+    made = [making for each in found.values() for making in each.made]
     went = sorted((course for each in found.values() for course in each.courses), key=lambda course: course.step_seconds or 0)
     by_run = {course.run: course for course in went}  # of two, the one that was timed
-    return Found(shown, tuple(made), tuple(by_run.values()))
+    return Found(tuple(rows), tuple(made), tuple(by_run.values()))
 
 
 def _read(name: str, wanted: Wanted, command: str) -> Found:

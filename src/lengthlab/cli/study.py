@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli import options
-from lengthlab.errors import require
 
 if TYPE_CHECKING:
     from lengthlab.cli.sources import Found, Wanted
@@ -28,6 +27,7 @@ def _command(name: str, about: str) -> click.Command:
     @options.store
     @options.best_device
     @options.precision
+    @options.have
     @options.sources
     @options.out
     @options.page
@@ -37,12 +37,12 @@ def _command(name: str, about: str) -> click.Command:
         store: str,
         device: str | None,
         precision: str | None,
+        have: tuple[str, ...],
         sources: tuple[str, ...],
         out: Path | None,
         page: Path | None,
     ) -> None:
-        require(not (sources and (device or precision)), "--from trains nothing, so it takes no --device and no --precision")
-        reproduce_study(name, size, seeds, store, device, precision, sources, out, page)
+        reproduce_study(name, size, seeds, store, device, precision, have, sources, out, page)
 
     study.__doc__ = f"""{about}
 
@@ -65,16 +65,18 @@ def reproduce_study(
     store: str,
     device: str | None,
     precision: str | None,
+    have: tuple[str, ...],
     sources: tuple[str, ...],
     out: Path | None,
     page: Path | None,
 ) -> None:
     """Train or read a study, show it, and write what was asked for."""
     from lengthlab.cli.publication import show_study, write_study
-    from lengthlab.cli.reproduction import best_device, train, typed
+    from lengthlab.cli.reproduction import Training, best_device, check_sources, train, typed
     from lengthlab.cli.sources import read_sources
     from lengthlab.experiments import STUDIES
 
+    check_sources(sources, device, precision, have)
     if sources:
         wanted = wanted_of_study(name, size or "gpu")
         found = read_sources(sources, wanted, typed(), seeds)
@@ -82,7 +84,7 @@ def reproduce_study(
         device = device or best_device()
         wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
         out = out or Path(store) / f"{name}-{wanted.profile}"
-        found = train(wanted, seeds or STUDIES[name].seeds, store, device, precision, out)
+        found = train(wanted, seeds or STUDIES[name].seeds, Training(store, device, precision, out, have))
     results = findings_of(name, wanted, found)
     show_study(results)
     for path in write_study(results, out, page):
