@@ -69,7 +69,7 @@ def accuracy(network: nn.Module, task: Task, lengths: Iterable[int], samples: in
 def _at(network: nn.Module, task: Task, length: int, samples: int, seed: int) -> list[Count]:
     device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
     right = dict.fromkeys((*task.questions, "both"), 0)
-    for batch in _together(evaluation_set(task, length, samples, seed)):
+    for batch in together(evaluation_set(task, length, samples, seed)):
         batch = batch.to(device)
         at_BQ = torch.stack([batch.answers[question].position_B for question in task.questions], dim=1)
         say_BQ = torch.stack([batch.answers[question].token_B for question in task.questions], dim=1)
@@ -87,7 +87,7 @@ def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iter
         yield task.sample(min(DRAWN, samples - start), (length, length), generator)
 
 
-def _together(draws: Iterable[Batch]) -> Iterator[Batch]:
+def together(draws: Iterable[Batch]) -> Iterator[Batch]:
     """The same samples in batches as large as one forward pass takes."""
     waiting: list[Batch] = []
     for draw in draws:

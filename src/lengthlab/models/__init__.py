@@ -33,6 +33,7 @@ from lengthlab.models.positions import Rope as Rope
 from lengthlab.models.randomized import Randomized as Randomized
 from lengthlab.models.scores import LogN as LogN
 from lengthlab.models.scores import PlainScores as PlainScores
+from lengthlab.models.sharpening import sharpened as sharpened
 from lengthlab.models.stick_breaking import StickBreaking as StickBreaking
 from lengthlab.models.temperature import AdaptiveTemperature as AdaptiveTemperature
 

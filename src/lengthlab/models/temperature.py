@@ -18,7 +18,8 @@ class AdaptiveTemperature:
     """Scores are sharpened in evaluation alone, by how flat the weights are (Veličković et al. 2024, arXiv 2410.01104).
 
     They are multiplied by β(h), a polynomial in the entropy h of the weights, but never by less than one, and not where h is at
-    most `flat`. The coefficients, highest power first, are the authors', fitted on a task of theirs.
+    most `flat`. The coefficients, highest power first, are the authors', fitted on a task of theirs;
+    `evaluation/temperature.py` fits them to a network and a task of yours.
     """
 
     coefficients: tuple[float, ...] = (-0.037, 0.481, -2.3, 4.917, -1.791)

@@ -1,0 +1,60 @@
+"""A trained network with a temperature in its attention, whatever scores it was trained with.
+
+Shapes: B samples, H heads, T tokens, Q of them with a query, C channels of a head, D width.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from torch import Tensor, nn
+
+from lengthlab.errors import require
+from lengthlab.models.attention import _Attention
+from lengthlab.models.compose import kebab
+from lengthlab.models.scores import Scores, Weighs
+from lengthlab.models.temperature import _AdaptiveTemperature
+
+
+def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:
+    """A copy of a network, weights and all, in which every attention weighs by this temperature instead of by softmax.
+
+    What the scores do to queries (log-n) stays. Plain scores and temperatures have no weights of their own, so there is a
+    second way: a model with `scores=AdaptiveTemperature(...)` loads the state of a run that was trained with plain scores.
+
+    >>> from lengthlab.models import AdaptiveTemperature, transformer
+    >>> plain = transformer(width=8, blocks=1, heads=2).build(vocabulary=12)
+    >>> sharp = sharpened(plain, AdaptiveTemperature())
+    >>> other = transformer(width=8, blocks=1, heads=2, scores="adaptive-temperature").build(vocabulary=12)
+    >>> sharp.state_dict().keys() == plain.state_dict().keys() == other.state_dict().keys()
+    True
+    """
+    copy = deepcopy(network)
+    attentions = {name: module for name, module in copy.named_modules() if isinstance(module, _Attention)}
+    require(len(attentions) > 0, "the network has no attention of lengthlab's, so there are no scores that could be sharpened")
+    for name, attention in attentions.items():
+        scores = kebab(type(attention.scores).__name__.lstrip("_"))
+        require(_by_softmax(attention.scores), f"{name} has {scores} instead of a softmax that a temperature could sharpen")
+        weights = temperature.build(attention.heads, attention.q.in_features)
+        attention.scores = _Sharpened(attention.scores, weights).train(attention.training)
+    return copy
+
+
+def _by_softmax(scores: nn.Module) -> bool:
+    return not isinstance(scores, Weighs) or isinstance(scores, (_AdaptiveTemperature, _Sharpened))
+
+
+class _Sharpened(nn.Module):
+    """Queries as one module of scores has them, weights as another."""
+
+    def __init__(self, queries: nn.Module, weights: nn.Module) -> None:
+        super().__init__()
+        self.queries, self.weights = queries, weights
+
+    def forward(self, q_BHQC: Tensor, at_BQ: Tensor | None, x_BQD: Tensor) -> Tensor:
+        out_BHQC: Tensor = self.queries(q_BHQC, at_BQ, x_BQD)
+        return out_BHQC
+
+    def weigh(self, scores_BHQT: Tensor, seen_BHQT: Tensor) -> Tensor:
+        assert isinstance(self.weights, Weighs)
+        return self.weights.weigh(scores_BHQT, seen_BHQT)
