@@ -6,7 +6,9 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from rich.console import Console
@@ -17,13 +19,16 @@ from lengthlab.cli.publication import study_files
 from lengthlab.cli.sources import Found, read_sources
 from lengthlab.cli.study import ABOUT, findings_of, wanted_of_study
 from lengthlab.errors import LabError
-from lengthlab.experiments import EXPERIMENTS, STUDIES
+from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.experiments import EXPERIMENTS, STUDIES, far, plateau, remedies
 from lengthlab.experiments.study import Arm, Scale, Study
 from lengthlab.report.courses import Course, course_of, read_courses
 from lengthlab.report.study import QUESTIONS, Findings
 from lengthlab.report.study_figure import study_pictures
 from lengthlab.report.study_table import study_page, study_table
 from lengthlab.rows import Row, read_rows
+from lengthlab.training.trainee import Trainee
+from small_runs import CPU
 
 ROOT = Path(__file__).parent.parent
 TINY = Scale("cpu", keys=8, width=8, longest=3, batch=6, lr=1e-3, first=2, joint=3, last=1, times=(1, 2), modulus=2)
@@ -85,6 +90,15 @@ def test_a_remedy_is_what_its_name_says() -> None:
         positions, scores = (kinds.get(word, word) for word, kinds in zip(arm.name.split(", "), NONE, strict=True))
         assert f"'kind': '{positions}'" in text
         assert f"'kind': '{scores}'" in text
+
+
+@pytest.mark.parametrize("module", [far, remedies, plateau])
+def test_every_arm_learns_and_is_measured(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module.SIZES, "cpu", replace(TINY, keys=40, first=100, longest=3, times=(1, 2)))
+    for arm in module.STUDY.arms("cpu"):
+        trainee = Trainee(arm.run, CPU)
+        assert all(isfinite(trainee.advance()) for _ in range(2)), arm.name
+        assert len(accuracy(trainee.network, arm.run.task, arm.run.evaluate, samples=5)) == 6
 
 
 def test_a_study_is_trained_once_and_read_from_its_store_and_from_its_rows(tiny: Study, call: Call, tmp_path: Path) -> None:

@@ -168,11 +168,11 @@ def _blueprint_of(model: Any, vocabulary: int) -> nn.Module:
     return _blueprint(cast(Hashable, model), vocabulary)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=128)
 def _blueprint(model: Any, vocabulary: int) -> nn.Module:
     try:
         with torch.random.fork_rng(devices=[]):
-            network: nn.Module = model.build(vocabulary)
+            network: nn.Module = model.build(vocabulary).to("meta")  # its names are kept, its numbers take no memory
     except Exception as error:
         raise LabError(f"model '{model.name}' cannot be built: {explain(error)}") from error
     return network
