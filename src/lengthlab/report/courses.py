@@ -39,8 +39,8 @@ def course_of(run: str, log: Sequence[Mapping[str, Any]], ends: Sequence[int], p
     """From the lines of a log and the steps at which phases ended; in the first `phases_off` of them something was off.
 
     >>> lines = [{"step": 50 * i, "loss": 2.0 if i < 9 else 0.0} for i in range(1, 16)]
-    >>> course_of("0123456789ab", lines, ends=(200, 750), phases_off=1)
-    Course(run='0123456789ab', steps=750, opened=200, woke=650)
+    >>> course_of("0123456789ab", lines, ends=(200, 750), phases_off=1).woke
+    650
     """
     opened = ends[phases_off - 1] if phases_off else 0
     joint = [line for line in log if line["step"] > opened]
