@@ -342,7 +342,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path, line: str, 
         (with_first("{ times = 1.5 }"), "schedule.first.times must be a whole number, not 1.5"),
         (with_first("{ looks = 0 }"), "schedule.first: looks must be a whole number of at least 1, not 0"),
         (with_first("{ every = 75 }"), "schedule.first: every must be a multiple of 50, the steps made in one go, not 75"),
-        (with_first("{ limit = 50 }"), "schedule.first: limit must be at least every = 100, or nobody looks, not 50"),
+        (with_first("{ limit = 50 }"), "schedule.first: limit must be more than every = 100, or nobody looks, not 50"),
         (with_first('{ question = "recall" }'), "waits until 'recall' is mastered, but task 'modulo' is asked only: modulo"),
         (
             with_first("{ times = 6 }"),

@@ -20,7 +20,7 @@ from command import Call, Done
 from lengthlab.cli import main
 from lengthlab.cli.forecast import forecast, side_by_side
 from lengthlab.cli.publication import page_files
-from lengthlab.cli.sources import read_results
+from lengthlab.cli.sources import read_results, rows_at_hand, wanted_of_paper
 from lengthlab.experiments.dat import PROFILES, Profile, trials
 from lengthlab.experiments.dat.profile import Recipe
 from lengthlab.experiments.dat.runs import run_of
@@ -40,7 +40,7 @@ TINY = Profile(
     {("end-to-end",): Recipe(end_to_end(3), batch=4), ("delayed",): Recipe(delayed(2, 2, 2), batch=4)},
     **{"keys": 16, "width": 8, "blocks": 1, "heads": 2, "mlp": 1, "lengths": (1, 4), "evaluate": (5, 10)},  # type: ignore[arg-type]
 )
-FILES = {"results.jsonl", "provenance.json", "results.md", "table2.svg", "table2.png"}
+FILES = {"results.jsonl", "provenance.json", "courses.jsonl", "results.md", "table2.svg", "table2.png"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -109,7 +109,7 @@ def test_it_leaves_page_figures_rows_and_provenance(trained: Trained) -> None:
     assert {row.run for row in trained.rows} == {trial.run.id for trial in trials(["table2"], [0], TINY)}
     (entry,) = json.loads((trained.out / "provenance.json").read_text())
     assert set(entry) == {"command", "commit", "hardware", "versions", "precision", "date", "seconds", "profile", "runs"}
-    assert entry["command"].startswith("lengthlab reproduce dat --part table2 --store ")
+    assert entry["command"] == "lengthlab reproduce dat --part table2 --device cpu"
     assert set(entry["runs"]) == {row.run for row in trained.rows}
     assert "](table2.svg)" in (trained.out / "results.md").read_text()
 
@@ -153,6 +153,23 @@ def test_only_what_the_rows_at_hand_lack_is_trained(call: Call, trained: Trained
     assert read_rows(tmp_path / "again" / "results.jsonl") == trained.rows
 
 
+def test_rows_at_hand_serve_every_cell_of_their_run_and_no_other(call: Call, copied: Trained, tmp_path: Path) -> None:
+    """Rows of an older recipe, rows that lack a length, and a folder with nothing of it: none of them is an error, or used."""
+    first, second, *others = trials(["table2"], [0], TINY)
+    rows = [row for row in copied.rows if not (row.run == first.run.id and row.length == TINY.evaluate[0])]
+    stale = [replace(row, run="0123456789ab") for row in rows if row.run == second.run.id]
+    named_otherwise = [replace(row, part="elsewhere") for row in rows if row.run in {trial.run.id for trial in others}]
+    have = [row for row in rows if row.run == first.run.id] + stale + named_otherwise
+    published(tmp_path / "here", have)
+    (tmp_path / "empty").mkdir()
+    found = rows_at_hand([str(tmp_path / "here"), str(tmp_path / "empty")], wanted_of_paper("short", ["table2"]), [0], "")
+    assert {row.run for row in found.rows} == {trial.run.id for trial in others}
+    assert set(found.rows) == {row for row in copied.rows if row.run not in (first.run.id, second.run.id)}
+    done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu", "--have", tmp_path / "here")
+    assert "2 runs, 2 of them finished." in done.err
+    assert copied.rows == trained_rows(copied)
+
+
 def test_what_is_finished_is_kept_when_it_is_stopped(call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -181,7 +198,7 @@ def test_published_rows_need_no_torch(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("84 values: 84 agrees") == 2
-    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES | {
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES - {"courses.jsonl"} | {
         f"{part}.{form}" for part in ("table1", "figure1") for form in ("svg", "png")
     }
     assert read_rows(tmp_path / "out" / "results.jsonl") == sorted_rows(tmp_path / "published")

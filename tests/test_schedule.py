@@ -100,7 +100,7 @@ def test_epochs_can_be_broken() -> None:
     assert Phase(epochs(0.5)).steps_at(256) == 32
 
 
-@given(st.integers(100, 10**7), st.integers(1, 4096))
+@given(st.integers(101, 10**7), st.integers(1, 4096))
 @quick
 def test_what_is_to_be_mastered_lasts_as_many_steps_as_its_limit_at_most(limit: int, batch: int) -> None:
     assert Phase(Mastered(limit=limit)).steps_at(batch) == limit
@@ -139,7 +139,7 @@ def test_schedules_are_known_by_the_names_that_users_type() -> None:
         (lambda: Mastered(every=0), "every must be a whole number of at least 1, not 0"),
         (lambda: Mastered(every=-50), "every must be a whole number of at least 1, not -50"),
         (lambda: Mastered(every=120), "every must be a multiple of 50, the steps made in one go, not 120"),
-        (lambda: Mastered(limit=99), "limit must be at least every = 100, or nobody looks, not 99"),
+        (lambda: Mastered(limit=100), "limit must be more than every = 100, or nobody looks, not 100"),
         (lambda: Phase(5, lr={"attention": 1e-3}), "needs a 'rest'"),
         (lambda: Phase(5, lr=-1e-4), "schedule.lr must be a finite number of at least 0, not -0.0001"),
         (lambda: Phase(5, lr=nan), "schedule.lr must be a finite number of at least 0, not nan"),

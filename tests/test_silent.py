@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from lengthlab.errors import LabError
-from lengthlab.models import MODELS, Attention, Lstm, Mlp, Model, chain, named, residual, silent
+from lengthlab.models import MODELS, Attention, Lstm, Mlp, Model, Part, chain, named, repeat, residual, silent
 from lengthlab.models.outline import outline
 from lengthlab.switch import delay
 from lengthlab.tasks import ModuloRecall
@@ -61,6 +63,12 @@ def test_the_outline_says_what_is_silent() -> None:
     texts = [line.text for line in outline(MODELS["parallel"](width=8, blocks=1, heads=2, silent=True), TASK.vocabulary)]
     assert "attend: attention, 2 heads, positions rope, scores none, silent at first" in texts
     assert "mlp, 4 times as wide inside, silent at first" in texts
+
+
+@pytest.mark.parametrize("wrap", [lambda part: named("x", part), residual, chain, silent, lambda part: repeat(2, part)])
+def test_silent_goes_around_one_part(wrap: Callable[[Part], Part]) -> None:
+    with pytest.raises(LabError, match="silent goes around one part"):
+        silent(wrap(Mlp(2)))
 
 
 def test_what_has_no_linear_map_cannot_be_silent() -> None:

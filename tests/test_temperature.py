@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 from lengthlab import models
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import accuracy, evaluation_set
-from lengthlab.evaluation.sharpness import Pair, Trial
+from lengthlab.evaluation.sharpness import Pair, Probe
 from lengthlab.evaluation.temperature import fit_temperature, polynomial
 from lengthlab.models import AdaptiveTemperature, sharpened
 from lengthlab.models.model import speak
@@ -127,7 +127,7 @@ def plain_entropy(attention: Any, x_TD: Tensor, at: int, head: int) -> float:
 def test_entropies_are_what_plain_python_computes(pairs_at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
     network, length, samples = network_of(blocks=2).eval(), 5, 6
     monkeypatch.setattr(import_module("lengthlab.models.attention"), "PAIRS", pairs_at_a_time)
-    trial, read = Trial(network, TASK, "modulo", samples), {}
+    trial, read = Probe(network, TASK, "modulo", samples), {}
     for attention in attentions(network):
         attention.register_forward_pre_hook(lambda module, inputs: read.__setitem__(module, inputs[0]))
     (batch,) = trial._batches(length)
@@ -144,7 +144,7 @@ def test_entropies_are_what_plain_python_computes(pairs_at_a_time: int, monkeypa
 def test_it_is_the_entropy_before_any_temperature() -> None:
     plain = network_of()
     sharp = sharpened(plain, AdaptiveTemperature((5.0,), flat=0.0))
-    of_plain, of_sharp = (Trial(network, TASK, "recall", samples=10).entropies(6) for network in (plain, sharp))
+    of_plain, of_sharp = (Probe(network, TASK, "recall", samples=10).entropies(6) for network in (plain, sharp))
     assert list(of_sharp.values()) == list(of_plain.values())
 
 

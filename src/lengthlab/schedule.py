@@ -61,7 +61,7 @@ class Mastered:
             value = getattr(self, name)
             require(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, not {value}")
         require(self.every % BLOCK == 0, f"every must be a multiple of {BLOCK}, the steps made in one go, not {self.every}")
-        require(self.limit >= self.every, f"limit must be at least every = {self.every}, or nobody looks, not {self.limit}")
+        require(self.limit > self.every, f"limit must be more than every = {self.every}, or nobody looks, not {self.limit}")
 
 
 Duration = int | Epochs | Mastered

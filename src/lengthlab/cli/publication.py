@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -24,18 +24,23 @@ from lengthlab.report.study_table import study_page, study_table
 from lengthlab.rows import FILE, Row, as_jsonl
 
 PAGE = "results.md"
+WIDEST = 1_000
+"""Columns that no table needs."""
 Pictures = Mapping[str, bytes]
 """What `grids` draws; empty where it cannot."""
 
 
 class Rows(Protocol):
-    """Rows, and how they were made."""
+    """Rows, how they were made, and how the training of their runs went."""
 
     @property
     def rows(self) -> tuple[Row, ...]: ...
 
     @property
     def made(self) -> tuple[Making, ...]: ...
+
+    @property
+    def courses(self) -> tuple[Course, ...]: ...
 
 
 def wide_console() -> Console:
@@ -61,10 +66,10 @@ def show_made(console: Console, results: Rows) -> None:
         console.print(said, style="dim", markup=False, soft_wrap=True)
 
 
-def write_rows(results: Rows, folder: Path, went: Sequence[Course] = ()) -> list[Path]:
+def write_rows(results: Rows, folder: Path) -> list[Path]:
     """`results.jsonl`, `provenance.json` and, where it is known how training went, `courses.jsonl`: what `--from` reads."""
     files = {FILE: as_jsonl(results.rows), provenance.FILE: provenance.as_text(results.made)}
-    files |= {courses.FILE: courses.as_jsonl(went)} if went else {}
+    files |= {courses.FILE: courses.as_jsonl(results.courses)} if results.courses else {}
     return write_files(folder, {name: text.encode() for name, text in files.items()})
 
 
@@ -90,8 +95,11 @@ def drawn(draw: Callable[[], dict[str, bytes]]) -> dict[str, bytes]:
 
 def show_study(study: Findings) -> None:
     """The table of a study, and where its numbers come from."""
+    table = study_table(study)
+    needed = Console(width=WIDEST).measure(table).maximum
     console = wide_console()
-    console.print(study_table(study))
+    console.width = max(console.width, needed)  # a narrow terminal wraps lines, but no number is cut
+    console.print(table)
     show_made(console, study)
 
 
@@ -100,7 +108,7 @@ def write_study(study: Findings, folder: Path | None, path: Path | None) -> list
     pictures = drawn(lambda: study_pictures(study)) if folder or path else {}
     written = []
     if folder:
-        written += write_rows(study, folder, study.courses)
+        written += write_rows(study, folder)
         written += write_files(folder, {f"{study.name}.md": study_page(study).encode(), **pictures})
     if path:
         written += write_files(path.parent, study_files(study, path, pictures))

@@ -73,7 +73,7 @@ def dat(
         parts = [part] if part else list(PARTS)
         how = Training(store, device or best_device(), precision, out, have)
         found = train(wanted_of_paper(profile, parts), seeds or 1, how)
-        results = gather(found.rows, found.made, parts)
+        results = gather(found.rows, found.made, parts, found.courses)
     show(results)
     pictures = drawn(lambda: grids(results)) if out or page else {}
     written = [*(write_results(results, out, pictures) if out else ()), *(write_page(results, page, pictures) if page else ())]

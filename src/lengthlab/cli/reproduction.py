@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli.progress import duration
-from lengthlab.cli.sources import Found, Wanted, found_in, read_sources, together
+from lengthlab.cli.sources import Found, Wanted, found_in, rows_at_hand, together
 from lengthlab.errors import require
 from lengthlab.report.courses import FILE, read_courses, timed
 
 if TYPE_CHECKING:
     from lengthlab.report.curves import Curve
     from lengthlab.run import Run
+
+
+PLACES = ("--store", "--out", "--page")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def train(wanted: Wanted, seeds: int, how: Training) -> Found:
     from lengthlab.report.curves import read_curves
     from lengthlab.store import Store
 
-    known = read_sources(how.have, wanted, typed()) if how.have else Found((), ())
+    known = rows_at_hand(how.have, wanted, range(seeds), typed())
     there = {row.run for row in known.rows}
     runs = [run for run in {trial.run.id: trial.run for trial in wanted.trials(range(seeds))}.values() if run.id not in there]
     before = {course.run: course.step_seconds for course in read_courses(how.out / FILE) if course.step_seconds is not None}
@@ -57,8 +60,7 @@ def train(wanted: Wanted, seeds: int, how: Training) -> Found:
         place = Store(how.store)
         finished, _ = read_curves([place.folder(run.id) for run in runs if place.folder(run.id).finished])
         if finished:
-            rows = found(finished)
-            write_rows(rows, how.out, rows.courses)
+            write_rows(found(finished), how.out)
             click.echo(f"{len(finished)} of {len(runs)} runs are finished; their rows are in {how.out}", err=True)
         raise
 
@@ -91,5 +93,9 @@ def best_device() -> str:
 
 
 def typed() -> str:
-    """What the user typed, for provenance."""
-    return shlex.join(["lengthlab", *sys.argv[1:]])
+    """What the user typed, for provenance; where files were put on that machine is of no use to a reader."""
+    words: list[str] = []
+    for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]], strict=False):
+        if before not in PLACES and word.split("=")[0] not in PLACES:
+            words.append(word)
+    return shlex.join(["lengthlab", *words])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is looked for: an experiment in one of its profiles. `trials` are asked for by seeds, and only where run folders
-    are read or trained: published rows need no torch.
+    """What is looked for: an experiment in one of its profiles. `trials` are asked for by seeds, and only where they are
+    needed: showing published rows of the paper takes no torch.
     """
 
     experiment: str
@@ -60,18 +60,25 @@ def read_results(
     """What others have trained of the paper. The study of readings is shown where there is something of it."""
     found = read_sources(names, wanted_of_paper(profile), command, seeds)
     studied = ["readings"] if any(row.part == "readings" for row in found.rows) else []
-    return gather(found.rows, found.made, [part] if part else [*PARTS, *studied])
+    return gather(found.rows, found.made, [part] if part else [*PARTS, *studied], found.courses)
 
 
 def read_sources(names: Sequence[str], wanted: Wanted, command: str, seeds: int | None = None) -> Found:
-    """The rows of all these folders together, as far as they were made with the profile. Only run folders need torch."""
-    found = together({name: _read(name, wanted, command) for name in dict.fromkeys(names)})
+    """The rows of all these folders together, as far as they were made with the profile."""
+    found = together({name: _must_read(name, wanted, command) for name in dict.fromkeys(names)})
     others = {run for making in found.made if making.profile != wanted.profile for run in making.runs}
     own = {run for making in found.made if making.profile == wanted.profile for run in making.runs}
     kept = [row for row in found.rows if row.run in own or row.run not in others]
     what = f"experiment '{wanted.experiment}', profile '{wanted.profile}'"
     require(len(kept) > 0, f"no rows of {what}, in {', '.join(names)}")
     return replace(found, rows=tuple(row for row in kept if seeds is None or row.seed < seeds))
+
+
+def _must_read(name: str, wanted: Wanted, command: str) -> Found:
+    found = _read(name, wanted, command)
+    if found is None:
+        raise LabError(f"'{name}' holds neither {wanted.experiment}/{FILE} nor {FILE} nor run folders")
+    return found
 
 
 def together(found: Mapping[str, Found]) -> Found:
@@ -83,7 +90,22 @@ def together(found: Mapping[str, Found]) -> Found:
     return Found(tuple(rows), tuple(made), tuple(by_run.values()))
 
 
-def _read(name: str, wanted: Wanted, command: str) -> Found:
+def rows_at_hand(names: Sequence[str], wanted: Wanted, seeds: Sequence[int], command: str) -> Found:
+    """What these folders have of the trials of these seeds: the rows of runs that are there with every length, under the names
+    of all cells that they serve. A folder may have nothing of them.
+    """
+    trials = wanted.trials(seeds)
+    found = together({name: _read(name, wanted, command) or Found((), ()) for name in dict.fromkeys(names)})
+    by_run: dict[str, dict[tuple[int, str], Row]] = {}
+    for row in found.rows:
+        by_run.setdefault(row.run, {})[row.length, row.question] = row
+    lengths = {trial.run.id: set(trial.run.measured_at) & set(wanted.lengths) for trial in trials}
+    whole = [run for run, rows in by_run.items() if lengths.get(run, {0}) <= {length for length, _ in rows}]
+    return replace(found, rows=_in_cells(trials, {run: list(by_run[run].values()) for run in whole}, wanted))
+
+
+def _read(name: str, wanted: Wanted, command: str) -> Found | None:
+    """What a folder has; None if that is neither rows nor runs."""
     path = Path(name)
     require(path.is_dir(), f"there is no folder '{name}'")
     for folder in (path / wanted.experiment, path):
@@ -92,7 +114,7 @@ def _read(name: str, wanted: Wanted, command: str) -> Found:
             made = read_makings(folder / provenance.FILE)
             return Found(tuple(rows), tuple(made), tuple(read_courses(folder / courses.FILE)))
     if not any(path.glob("*/run.json")):
-        raise LabError(f"'{name}' holds neither {wanted.experiment}/{FILE} nor {FILE} nor run folders")
+        return None
     curves, _ = read_curves(Store(path).folders())  # a store may hold many other runs
     return found_in(curves, wanted, sorted({curve.first.seed for curve in curves}), command)
 
@@ -102,15 +124,20 @@ def found_in(curves: Iterable[Curve], wanted: Wanted, seeds: Sequence[int], comm
     trials = wanted.trials(seeds)
     ids = {trial.run.id for trial in trials}
     by_run = {curve.first.run: curve for curve in curves if curve.first.run in ids}
-    rows = [
-        replace(row, experiment=wanted.experiment, part=cell.part, model=cell.model, training=cell.training)
-        for cell, run in ((trial.cell, trial.run.id) for trial in trials if trial.run.id in by_run)
-        for row in by_run[run].rows
-        if row.length in wanted.lengths
-    ]
+    rows = _in_cells(trials, {run: curve.rows for run, curve in by_run.items()}, wanted)
     went = [_course(by_run[trial.run.id], trial.run) for trial in trials if trial.run.id in by_run]
     made = makings(list(by_run.values()), command, wanted.profile)
-    return Found(tuple(rows), tuple(made), tuple(dict.fromkeys(course for course in went if course)))
+    return Found(rows, tuple(made), tuple(dict.fromkeys(course for course in went if course)))
+
+
+def _in_cells(trials: Sequence[Trial], by_run: Mapping[str, Sequence[Row]], wanted: Wanted) -> tuple[Row, ...]:
+    """The rows of runs under the names of the cells that they serve."""
+    return tuple(
+        replace(row, experiment=wanted.experiment, part=cell.part, model=cell.model, training=cell.training)
+        for cell, run in ((trial.cell, trial.run.id) for trial in trials)
+        for row in by_run.get(run, ())
+        if row.length in wanted.lengths
+    )
 
 
 def _course(curve: Curve, run: Run) -> Course | None:

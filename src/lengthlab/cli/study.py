@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli import options
+from lengthlab.errors import LabError
 
 if TYPE_CHECKING:
     from lengthlab.cli.sources import Found, Wanted
@@ -22,7 +23,7 @@ ABOUT = {
 
 
 def _command(name: str, about: str) -> click.Command:
-    @click.option("--size", type=click.Choice(["gpu", "cpu"]), help="Of models and data; gpu where there is one, else cpu.")
+    @click.option("--size", type=click.Choice(["gpu", "cpu"]), help="Of models and data; if not given, gpu where there is one.")
     @click.option("--seeds", type=click.IntRange(min=1), help="So many, from 0 on; as many as published if not given.")
     @options.store
     @options.best_device
@@ -72,14 +73,12 @@ def reproduce_study(
 ) -> None:
     """Train or read a study, show it, and write what was asked for."""
     from lengthlab.cli.publication import show_study, write_study
-    from lengthlab.cli.reproduction import Training, best_device, check_sources, train, typed
-    from lengthlab.cli.sources import read_sources
+    from lengthlab.cli.reproduction import Training, best_device, check_sources, train
     from lengthlab.experiments import STUDIES
 
     check_sources(sources, device, precision, have)
     if sources:
-        wanted = wanted_of_study(name, size or "gpu")
-        found = read_sources(sources, wanted, typed(), seeds)
+        wanted, found = _read(name, size, sources, seeds)
     else:
         device = device or best_device()
         wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
@@ -89,6 +88,21 @@ def reproduce_study(
     show_study(results)
     for path in write_study(results, out, page):
         click.echo(f"wrote {path}")
+
+
+def _read(name: str, size: str | None, sources: tuple[str, ...], seeds: int | None) -> tuple[Wanted, Found]:
+    """The rows of the size asked for, or of the first that there are rows of."""
+    from lengthlab.cli.reproduction import typed
+    from lengthlab.cli.sources import read_sources
+
+    wanted = wanted_of_study(name, size or "gpu")
+    try:
+        return wanted, read_sources(sources, wanted, typed(), seeds)
+    except LabError:
+        if size:
+            raise
+        other = wanted_of_study(name, "cpu")
+        return other, read_sources(sources, other, typed(), seeds)
 
 
 def wanted_of_study(name: str, size: str) -> Wanted:

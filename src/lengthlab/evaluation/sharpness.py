@@ -38,16 +38,16 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Probe:
     """A trained network at one question of a task, on samples other than those that accuracy is counted on.
 
-    The network is copied for every trial: its weights, its mode and the random state stay as they are.
+    The network is copied for every probe: its weights, its mode and the random state stay as they are.
 
     >>> from lengthlab.models import transformer
     >>> from lengthlab.tasks import ModuloRecall
     >>> task = ModuloRecall(modulus=2, keys=8)
     >>> network = transformer(width=8, blocks=1, heads=2).build(task.vocabulary)
-    >>> [pair.head for pair in Trial(network, task, "recall", samples=10).pairs(length=4)]
+    >>> [pair.head for pair in Probe(network, task, "recall", samples=10).pairs(length=4)]
     [0, 1]
     """
 
@@ -118,7 +118,7 @@ class _Probe(nn.Module):
         weights_BHQT = scores_BHQT.float().masked_fill(~seen_BHQT, -torch.inf).softmax(dim=-1)
         # All attentions but the last are asked at every position, a few at a time: how many tokens it sees tells which one.
         here_BHQ = seen_BHQT.sum(dim=-1) == self.position_B[:, None, None] + 1
-        self.total_H += (entropy(weights_BHQT)[..., 0] * here_BHQ).sum(dim=(0, 2)).double().cpu()
+        self.total_H += (entropy(weights_BHQT)[..., 0] * here_BHQ).sum(dim=(0, 2)).cpu().double()
         self.asked = True
         return weights_BHQT.to(scores_BHQT.dtype)
 

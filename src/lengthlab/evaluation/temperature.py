@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import require
-from lengthlab.evaluation.sharpness import Pair, Trial
+from lengthlab.evaluation.sharpness import Pair, Probe
 from lengthlab.models.temperature import AdaptiveTemperature
 from lengthlab.tasks import Task
 
@@ -66,8 +66,8 @@ def fit_temperature(
     lengths = list(dict.fromkeys(lengths))
     require(len(lengths) > 0, "a temperature is fitted to one length at least, and better to several")
     require(degree >= 0, f"degree must be at least 0, not {degree}")
-    trial = Trial(network, task, question, samples, seed)
-    pairs = tuple(pair for length in lengths for pair in trial.pairs(length))
+    probe = Probe(network, task, question, samples, seed)
+    pairs = tuple(pair for length in lengths for pair in probe.pairs(length))
     require(len(pairs) > 0, "all attention of the network is off, so there is nothing to sharpen: open it first")
     return Fit(question, polynomial(pairs, degree), min(pair.entropy for pair in pairs) / 2, pairs)
 

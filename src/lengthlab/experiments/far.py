@@ -8,9 +8,9 @@ from lengthlab.experiments.study import Arm, Scale, Study
 from lengthlab.run import Run
 
 SIZES = {
-    "gpu": Scale("gpu", keys=4096, width=256, longest=25, batch=256, lr=3e-4, first=6_000, joint=20_000, last=4_000,
+    "gpu": Scale(keys=4096, width=256, longest=25, batch=256, lr=3e-4, first=6_000, joint=20_000, last=4_000,
                  times=(1, 2, 3, 4, 8, 16, 40, 80, 160)),
-    "cpu": Scale("cpu", keys=512, width=128, longest=10, batch=64, lr=1e-3, first=3_500, joint=6_000, last=1_000),
+    "cpu": Scale(keys=512, width=128, longest=10, batch=64, lr=1e-3, first=3_500, joint=6_000, last=1_000),
 }  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from lengthlab.run import Run
 from lengthlab.schedule import Mastered, Phase, Schedule, delayed
 
 SIZES = {
-    "gpu": Scale("gpu", keys=256, width=256, longest=25, batch=256, lr=3e-4, first=4_000, joint=12_000, last=1_000,
+    "gpu": Scale(keys=256, width=256, longest=25, batch=256, lr=3e-4, first=4_000, joint=12_000, last=1_000,
                  times=(1, 2, 3, 4, 8), heads=2, blocks=2),
-    "cpu": Scale("cpu", keys=80, width=64, longest=10, batch=64, lr=2e-3, first=1_500, joint=4_500, last=300,
+    "cpu": Scale(keys=80, width=64, longest=10, batch=64, lr=2e-3, first=1_500, joint=4_500, last=300,
                  times=(1, 2, 3, 4, 8), modulus=2, heads=2, blocks=2),
 }  # fmt: skip
 BASE = "base"
@@ -81,4 +81,5 @@ STUDY = Study(
     question="What lets recall wake up when attention is opened, and when should it be?",
     arms=arms,
     seeds=1,
+    reference=BASE,
 )

@@ -11,8 +11,8 @@ from lengthlab.models.scores import SCORES
 from lengthlab.run import Run
 
 SIZES = {
-    "gpu": Scale("gpu", keys=1024, width=256, longest=25, batch=256, lr=3e-4, first=4_000, joint=8_000, last=1_000),
-    "cpu": Scale("cpu", keys=400, width=64, longest=10, batch=64, lr=2e-3, first=1_500, joint=4_000, last=500, modulus=2),
+    "gpu": Scale(keys=1024, width=256, longest=25, batch=256, lr=3e-4, first=4_000, joint=8_000, last=1_000),
+    "cpu": Scale(keys=400, width=64, longest=10, batch=64, lr=2e-3, first=1_500, joint=4_000, last=500, modulus=2),
 }
 
 

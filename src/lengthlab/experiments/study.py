@@ -17,7 +17,6 @@ from lengthlab.tasks import ModuloRecall
 class Scale:
     """What the runs of a study have in common at one size. `times`: where they are measured, in training lengths."""
 
-    name: str
     keys: int
     width: int
     longest: int

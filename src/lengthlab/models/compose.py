@@ -80,6 +80,10 @@ class Residual:
 class Silent:
     part: Part
 
+    def __post_init__(self) -> None:
+        composed = isinstance(self.part, (Chain, Repeat, Parallel, Residual, Named, Silent))
+        require(not composed, "silent goes around one part, inside its name: named('attend', silent(Attention()))")
+
     def build(self, width: int) -> nn.Module:
         module = self.part.build(width)
         maps = [each for each in module.modules() if isinstance(each, nn.Linear)]
@@ -127,8 +131,8 @@ def named(name: str, part: Part) -> Named:
 
 
 def silent(part: Part) -> Silent:
-    """A part that says nothing at first: its last linear map begins at zero. In a residual it changes nothing until it has
-    learned to, so that opening it disturbs no one.
+    """A part that says nothing at first: its last linear map, which is to be its output, begins at zero. In a residual it
+    changes nothing until it has learned to, so that opening it disturbs no one.
 
     >>> import torch
     >>> from lengthlab.models.mlp import Mlp

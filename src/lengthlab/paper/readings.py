@@ -46,4 +46,4 @@ READINGS = (
     *(Reading("hybrid-block", "one", *way) for way in WAYS),
     *(Reading("hybrid-block", "each block", *way) for way in WAYS),
 )
-"""The first of each model is how the 26 cells read the paper."""
+"""The first of each model is how the 26 cells read the paper in profile short."""

@@ -59,6 +59,12 @@ def timed(courses: Iterable[Course], seconds: Mapping[str, float]) -> tuple[Cour
     return tuple(replace(course, step_seconds=seconds.get(course.run, course.step_seconds)) for course in courses)
 
 
+def courses_of(runs: Iterable[str], courses: Iterable[Course]) -> tuple[Course, ...]:
+    """Of these runs, in their order, as far as they are known."""
+    by_run = {course.run: course for course in courses}
+    return tuple(by_run[run] for run in runs if run in by_run)
+
+
 def as_jsonl(courses: Iterable[Course]) -> str:
     """The content of `courses.jsonl`."""
     return "".join(json.dumps(asdict(course)) + "\n" for course in courses)

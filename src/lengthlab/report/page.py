@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from lengthlab.paper.cells import GREEN, LENGTHS, NOTATION, TITLES, TRAINED
 from lengthlab.paper.values import SOURCE
 from lengthlab.report.comparison import DIFFERS, MARGIN, Entry, Line, summary
+from lengthlab.report.markdown import table_row
 from lengthlab.report.provenance import Making, makers_of
 from lengthlab.report.readings import readings_markdown
 from lengthlab.report.results import Results
@@ -103,7 +104,8 @@ def _readings(results: Results) -> Iterator[str]:
     yield (
         "What the paper leaves open, read in several ways: how many LSTMs the hybrid block has, what is off while attention is "
         "delayed, what the recurrence is asked then. Delayed, modulo-recall; both right with the interval, then modulo and "
-        "recall alone. The first line of each model is the reading of the tables above."
+        "recall alone. In profile short the first line of each model is the reading of the tables above. Whatever else the "
+        "recipe of a cell says (batch, rates, sublayers that begin silent) is the same in all readings of a model."
     )
     yield ""
     yield from readings_markdown(results)
@@ -122,8 +124,3 @@ def made_lines(made: Sequence[Making]) -> Iterator[str]:
             f"steps in {making.precision}, "
             f"on {making.hardware}; {versions}; {making.date}."
         )
-
-
-def table_row(*cells: str) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(cells)} |"

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from lengthlab.paper.readings import READINGS, Reading
 from lengthlab.report.comparison import Entry
+from lengthlab.report.markdown import table_row
 from lengthlab.report.provenance import makers_of
 from lengthlab.report.results import Results
 from lengthlab.report.scoreboard import length_line, ours_line, two_digits
@@ -44,13 +45,13 @@ def readings_board(results: Results) -> Group:
 def readings_markdown(results: Results) -> list[str]:
     """As Markdown, at fewer lengths, with the interval of `both`, seeds and samples."""
     header = (*HEADER, "seeds", "samples a length", "made by")
-    lines = [_line(header), _line(["---"] * len(header))]
+    lines = [table_row(*header), table_row(*["---"] * len(header))]
     for names, cells in _cells(results):
         rows = [row for both, _, _ in cells for row in both.rows]
         seeds = ", ".join(str(seed) for seed in sorted({row.seed for row in rows})) or "–"
         samples = " or ".join(str(total) for total in sorted({both.samples for both, _, _ in cells if both.rows})) or "–"
         makers = makers_of(results.made, (row.run for row in rows))
-        lines.append(_line([*names, *(_long(cell) for cell in cells), seeds, samples, makers]))
+        lines.append(table_row(*names, *(_long(cell) for cell in cells), seeds, samples, makers))
     return lines
 
 
@@ -72,7 +73,3 @@ def _long(cell: Three) -> str:
         return "missing"
     low, high = both.interval
     return f"**{both.ours:.3f}** ({low:.3f}–{high:.3f}); {two_digits(cell[1].ours)}, {two_digits(cell[2].ours)}"
-
-
-def _line(cells: tuple[str, ...] | list[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -10,6 +10,7 @@ from lengthlab.paper.claims import CLAIMS
 from lengthlab.paper.readings import READINGS
 from lengthlab.report.claims import Finding, judge
 from lengthlab.report.comparison import Line, compare
+from lengthlab.report.courses import Course, courses_of
 from lengthlab.report.provenance import Making, unite
 from lengthlab.rows import Row
 
@@ -21,6 +22,7 @@ class Results:
     rows: tuple[Row, ...]
     made: tuple[Making, ...]
     parts: tuple[str, ...]
+    courses: tuple[Course, ...] = ()
 
     def lines(self, part: str, question: str = "both") -> list[Line]:
         cells = [reading.cell for reading in READINGS] if part == "readings" else [c for c in CELLS if c.part == part]
@@ -37,11 +39,12 @@ class Results:
         return judge(lines, [claim for claim in CLAIMS if claim.part in self.tables])
 
 
-def gather(rows: Iterable[Row], made: Iterable[Making], parts: Iterable[str]) -> Results:
-    """The rows of these parts, in the order of the paper, with the entries that made them."""
+def gather(rows: Iterable[Row], made: Iterable[Making], parts: Iterable[str], courses: Iterable[Course] = ()) -> Results:
+    """The rows of these parts, in the order of the paper, with the entries that made them and how their training went."""
     shown = tuple(parts)
     kept = sorted((row for row in rows if row.part in shown), key=lambda row: _place(row, shown))
-    return Results(tuple(kept), tuple(unite(made, (row.run for row in kept))), shown)
+    runs = dict.fromkeys(row.run for row in kept)
+    return Results(tuple(kept), tuple(unite(made, runs)), shown, courses_of(runs, courses))
 
 
 def _place(row: Row, parts: tuple[str, ...]) -> tuple[int, int, str, str, int, int, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from lengthlab.paper.cells import Cell
 from lengthlab.report.comparison import Line, compare
-from lengthlab.report.courses import Course
+from lengthlab.report.courses import Course, courses_of
 from lengthlab.report.provenance import Making, unite
 from lengthlab.rows import Row
 
@@ -35,22 +36,21 @@ class Findings:
         kept = [row for row in rows if _cell(row) in order and row.length in self.lengths]
         kept.sort(key=lambda row: (order[_cell(row)], row.seed, row.length, QUESTIONS.index(row.question)))
         runs = dict.fromkeys(row.run for row in kept)
-        went = {course.run: course for course in courses}
-        known = tuple(went[run] for run in runs if run in went)
-        return replace(self, rows=tuple(kept), made=tuple(unite(made, runs)), courses=known)
+        return replace(self, rows=tuple(kept), made=tuple(unite(made, runs)), courses=courses_of(runs, courses))
 
-    def cost(self, line: Line) -> tuple[float, float] | None:
-        """Seconds of a step of an arm, and how many times the reference's that is; None where one of the two is not known."""
-        own = self._step_seconds(line)
-        theirs = [self._step_seconds(other) for other in self.lines() if other.cell.part == self.reference]
-        known = [seconds for seconds in theirs if seconds]
-        return None if own is None or not known else (own, own / (sum(known) / len(known)))
+    @cached_property
+    def reference_seconds(self) -> float | None:
+        """Of a step of the reference."""
+        known = [self.step_seconds(line) for line in self.lines() if line.cell.part == self.reference]
+        seconds = [each for each in known if each]
+        return sum(seconds) / len(seconds) if seconds else None
 
-    def _step_seconds(self, line: Line) -> float | None:
-        known = [course.step_seconds for course in self.courses_of(line).values() if course.step_seconds]
+    def step_seconds(self, line: Line) -> float | None:
+        """Of a step of an arm, where it was timed."""
+        known = [course.step_seconds for course in self.went(line).values() if course.step_seconds]
         return sum(known) / len(known) if known else None
 
-    def courses_of(self, line: Line) -> dict[int, Course]:
+    def went(self, line: Line) -> dict[int, Course]:
         """How the training of an arm went, by seed, as far as that is known."""
         by_run = {course.run: course for course in self.courses}
         seeds = {row.run: row.seed for entry in line.entries for row in entry.rows}

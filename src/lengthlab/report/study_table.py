@@ -11,7 +11,8 @@ from rich.text import Text
 from lengthlab.paper.cells import GREEN
 from lengthlab.report.comparison import Entry, Line
 from lengthlab.report.courses import AWAKE
-from lengthlab.report.page import made_lines, table_row
+from lengthlab.report.markdown import table_row
+from lengthlab.report.page import made_lines
 from lengthlab.report.provenance import makers_of
 from lengthlab.report.scoreboard import two_digits
 from lengthlab.report.study import QUESTIONS, Findings
@@ -88,7 +89,7 @@ def _overview(study: Findings) -> Iterator[str]:
 
 def _course(study: Findings, line: Line) -> list[str]:
     """Steps, when it was opened and how long it slept; a seed that never woke is said to have slept on."""
-    courses = list(study.courses_of(line).values())
+    courses = list(study.went(line).values())
     if not courses:
         return ["–"] * len(COURSE)
     slept = [course.slept for course in courses if course.slept is not None]
@@ -100,8 +101,10 @@ def _course(study: Findings, line: Line) -> list[str]:
 
 
 def _cost(study: Findings, line: Line) -> str:
-    cost = study.cost(line)
-    return "–" if cost is None else f"{1000 * cost[0]:.2f} (×{cost[1]:.2f})"
+    own, reference = study.step_seconds(line), study.reference_seconds
+    if own is None:
+        return "–"
+    return f"{1000 * own:.2f}" + (f" (×{own / reference:.2f})" if reference else "")
 
 
 def _mean(numbers: Sequence[int]) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lengthlab.report.curves import Curve
+from lengthlab.report.markdown import table_row
 from lengthlab.rows import Row
 
 GOOD, BAD = 0.9, 0.6
@@ -61,17 +62,13 @@ def markdown(curves: Sequence[Curve]) -> str:
     """The table with a Wilson interval (95 %) in every cell, and under it where the numbers come from."""
     lengths, named = lengths_of(curves), [name for name in names_of(curves) if name != "run"]
     header = [*named, "right", *(f"n={length}" for length in lengths), "run"]
-    lines = [_line(header), _line(["---"] * len(header))]
+    lines = [table_row(*header), table_row(*["---"] * len(header))]
     for curve in curves:
         for question in curve.questions:
             names = [str(getattr(curve.first, name)) for name in named]
             cells = [_with_interval(curve.row(length, question)) for length in lengths]
-            lines.append(_line([*names, question, *cells, f"`{curve.first.run}`"]))
+            lines.append(table_row(*names, question, *cells, f"`{curve.first.run}`"))
     return "\n".join([*lines, "", *provenance(curves)]) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _with_interval(row: Row | None) -> str:
