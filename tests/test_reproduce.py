@@ -320,7 +320,6 @@ def test_the_commit_is_the_environments_or_else_the_checkouts(tmp_path: Path, mo
     assert commit_of_package() == f"version {lengthlab.__version__}"
 
 
-@pytest.mark.skipif(not (ROOT / "published" / "dat").exists(), reason="nothing is published yet")
 def test_the_committed_page_is_what_the_published_rows_come_to() -> None:
     page = ROOT / "docs" / "results.md"
     results = read_results([str(ROOT / "published")])

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
+
+from lengthlab.errors import require
 
 store = click.option(
     "--store", default="runs", show_default=True, type=click.Path(), metavar="FOLDER", help="Where runs are kept."
 )
 device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
-best_device = click.option("--device", help="cpu, cuda, cuda:1, mps; if not given, cuda where there is one, else cpu.")
-sources = click.option(
-    "--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated."
-)
-have = click.option(
-    "--have",
-    multiple=True,
-    metavar="FOLDER",
-    help="Rows that are there: only what they lack is trained; may be repeated.",
-)
-out = click.option("--out", type=click.Path(path_type=Path), help="Folder for page, figures, rows and provenance.")
-page = click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 precision = click.option(
     "--precision",
@@ -33,6 +27,53 @@ workers = click.option(
     type=click.IntRange(min=1),
     help="Runs at a time on CPUs; one for each core if not given.",
 )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What every command of `lengthlab reproduce` is told: train what the store and the rows of `have` lack, or only read
+    `sources`; write to a folder `out`, and the page by itself.
+    """
+
+    store: str
+    device: str | None
+    precision: str | None
+    have: tuple[str, ...]
+    sources: tuple[str, ...]
+    out: Path | None
+    page: Path | None
+
+    def __post_init__(self) -> None:
+        trains = bool(self.device or self.precision or self.have)
+        require(not (self.sources and trains), "--from trains nothing, so it takes no --device, no --precision and no --have")
+
+
+REPRODUCTION = (
+    store,
+    click.option("--device", help="cpu, cuda, cuda:1, mps; if not given, cuda where there is one, else cpu."),
+    precision,
+    click.option(
+        "--have", multiple=True, metavar="FOLDER", help="Rows that are there: only what they lack is trained; may be repeated."
+    ),
+    click.option(
+        "--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated."
+    ),
+    click.option("--out", type=click.Path(path_type=Path), help="Folder for page, figures, rows and provenance."),
+    click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it."),
+)
+
+
+def reproduction(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of `Asked`, which the command gets as one."""
+
+    @wraps(command)
+    def told(**given: Any) -> None:
+        asked = Asked(**{field.name: given.pop(field.name) for field in fields(Asked)})
+        command(asked=asked, **given)
+
+    for option in reversed(REPRODUCTION):
+        told = option(told)
+    return told
 
 
 class Lengths(click.ParamType):  # type: ignore[type-arg]  # older click cannot be subscripted

@@ -27,25 +27,8 @@ for command in studies:
 @click.option("--part", type=PART, help="One part alone; without it the two tables and the figure.")
 @click.option("--seeds", type=click.IntRange(min=1), help="So many, from 0 on; 1 if not given, or all that --from has.")
 @click.option("--profile", type=PROFILE, default="short", show_default=True, help="The cheapest schedule, or the paper's.")
-@options.store
-@options.best_device
-@options.precision
-@options.have
-@options.sources
-@options.out
-@options.page
-def dat(
-    part: str | None,
-    seeds: int | None,
-    profile: str,
-    store: str,
-    device: str | None,
-    precision: str | None,
-    have: tuple[str, ...],
-    sources: tuple[str, ...],
-    out: Path | None,
-    page: Path | None,
-) -> None:
+@options.reproduction
+def dat(part: str | None, seeds: int | None, profile: str, asked: options.Asked) -> None:
     """Delayed attention training (arXiv 2510.00258): two tables and a figure, 26 cells, ours beside the paper's.
 
     Says first how long it will take on this machine. Only what is missing is trained. Stop it when you like: the same command
@@ -60,22 +43,22 @@ def dat(
     What is trained is written to --out, or to STORE/dat-PROFILE.
     """
     from lengthlab.cli.publication import drawn, show, write_page, write_results
-    from lengthlab.cli.reproduction import Training, best_device, check_sources, train, typed
+    from lengthlab.cli.reproduction import train, typed
     from lengthlab.cli.sources import read_results, wanted_of_paper
     from lengthlab.report.grid import grids
     from lengthlab.report.results import gather
 
-    check_sources(sources, device, precision, have)
-    if sources:
-        results = read_results(sources, part, seeds, profile, typed())
+    out = asked.out
+    if asked.sources:
+        results = read_results(asked.sources, part, seeds, profile, typed())
     else:
-        out = out or Path(store) / "-".join(filter(None, ("dat", profile, part)))
+        out = out or Path(asked.store) / "-".join(filter(None, ("dat", profile, part)))
         parts = [part] if part else list(PARTS)
-        how = Training(store, device or best_device(), precision, out, have)
-        found = train(wanted_of_paper(profile, parts), seeds or 1, how)
+        found = train(wanted_of_paper(profile, parts), seeds or 1, asked, out)
         results = gather(found.rows, found.made, parts, found.courses)
     show(results)
-    pictures = drawn(lambda: grids(results)) if out or page else {}
-    written = [*(write_results(results, out, pictures) if out else ()), *(write_page(results, page, pictures) if page else ())]
+    pictures = drawn(lambda: grids(results)) if out or asked.page else {}
+    written = write_results(results, out, pictures) if out else []
+    written += write_page(results, asked.page, pictures) if asked.page else []
     for path in written:
         click.echo(f"wrote {path}")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli.options import Asked
 from lengthlab.cli.progress import duration
 from lengthlab.cli.sources import Found, Wanted, found_in, rows_at_hand, together
-from lengthlab.errors import require
 from lengthlab.report.courses import FILE, read_courses, timed
 
 if TYPE_CHECKING:
@@ -24,18 +24,7 @@ if TYPE_CHECKING:
 PLACES = ("--store", "--out", "--page")
 
 
-@dataclass(frozen=True)
-class Training:
-    """Where and how runs are trained. `have` names folders of rows that need not be trained again."""
-
-    store: str
-    device: str
-    precision: str | None
-    out: Path
-    have: tuple[str, ...] = ()
-
-
-def train(wanted: Wanted, seeds: int, how: Training) -> Found:
+def train(wanted: Wanted, seeds: int, asked: Asked, out: Path) -> Found:
     """Train what neither the store nor the rows at hand have. On Ctrl-C the rows of what is finished are written, and
     KeyboardInterrupt goes up.
     """
@@ -44,46 +33,42 @@ def train(wanted: Wanted, seeds: int, how: Training) -> Found:
     from lengthlab.report.curves import read_curves
     from lengthlab.store import Store
 
-    known = rows_at_hand(how.have, wanted, range(seeds), typed())
+    known = rows_at_hand(asked.have, wanted, range(seeds), typed())
     there = {row.run for row in known.rows}
     runs = [run for run in {trial.run.id: trial.run for trial in wanted.trials(range(seeds))}.values() if run.id not in there]
-    before = {course.run: course.step_seconds for course in read_courses(how.out / FILE) if course.step_seconds is not None}
-    steps = before | _announce(runs, how)
+    before = {course.run: course.step_seconds for course in read_courses(out / FILE) if course.step_seconds is not None}
+    device = asked.device or best_device()
+    steps = before | _announce(runs, device, asked)
 
     def found(curves: Sequence[Curve]) -> Found:
         every = found_in(curves, wanted, range(seeds), typed())
         return together({"what was trained": replace(every, courses=timed(every.courses, steps)), "--have": known})
 
     try:
-        return found(work(runs, how.store, how.device, precision=how.precision) if runs else [])
+        return found(work(runs, asked.store, device, precision=asked.precision) if runs else [])
     except KeyboardInterrupt:
-        place = Store(how.store)
+        place = Store(asked.store)
         finished, _ = read_curves([place.folder(run.id) for run in runs if place.folder(run.id).finished])
         if finished:
-            write_rows(found(finished), how.out)
-            click.echo(f"{len(finished)} of {len(runs)} runs are finished; their rows are in {how.out}", err=True)
+            write_rows(found(finished), out)
+            click.echo(f"{len(finished)} of {len(runs)} runs are finished; their rows are in {out}", err=True)
         raise
 
 
-def _announce(runs: Sequence[Run], how: Training) -> dict[str, float]:
+def _announce(runs: Sequence[Run], device: str, asked: Asked) -> dict[str, float]:
     """Say how much there is to do, and how long it will take; the seconds of a step of each run that was timed for that."""
     from lengthlab.cli.forecast import forecast, steps_done
     from lengthlab.store import Store
 
-    Store(how.store).prepare()
-    left = [run for run in runs if not Store(how.store).folder(run.id).finished]
+    Store(asked.store).prepare()
+    left = [run for run in runs if not Store(asked.store).folder(run.id).finished]
     click.echo(f"{len(runs)} runs, {len(runs) - len(left)} of them finished.", err=True)
     if not left:
         return {}
     click.echo("Timing a few steps of each kind.", err=True)
-    ahead = forecast(left, how.device, steps_done(left, how.store), how.precision)
-    click.echo(f"The other {len(left)} take about {duration(ahead.seconds)} on {how.device}.", err=True)
+    ahead = forecast(left, device, steps_done(left, asked.store), asked.precision)
+    click.echo(f"The other {len(left)} take about {duration(ahead.seconds)} on {device}.", err=True)
     return dict(ahead.steps)
-
-
-def check_sources(sources: Sequence[str], *of_training: object) -> None:
-    """`--from` goes with no option of training."""
-    require(not (sources and any(of_training)), "--from trains nothing, so it takes no --device, no --precision and no --have")
 
 
 def best_device() -> str:

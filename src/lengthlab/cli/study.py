@@ -25,25 +25,9 @@ ABOUT = {
 def _command(name: str, about: str) -> click.Command:
     @click.option("--size", type=click.Choice(["gpu", "cpu"]), help="Of models and data; if not given, gpu where there is one.")
     @click.option("--seeds", type=click.IntRange(min=1), help="So many, from 0 on; as many as published if not given.")
-    @options.store
-    @options.best_device
-    @options.precision
-    @options.have
-    @options.sources
-    @options.out
-    @options.page
-    def study(
-        size: str | None,
-        seeds: int | None,
-        store: str,
-        device: str | None,
-        precision: str | None,
-        have: tuple[str, ...],
-        sources: tuple[str, ...],
-        out: Path | None,
-        page: Path | None,
-    ) -> None:
-        reproduce_study(name, size, seeds, store, device, precision, have, sources, out, page)
+    @options.reproduction
+    def study(size: str | None, seeds: int | None, asked: options.Asked) -> None:
+        reproduce_study(name, size, seeds, asked)
 
     study.__doc__ = f"""{about}
 
@@ -59,34 +43,23 @@ def _command(name: str, about: str) -> click.Command:
     return click.command(name)(study)
 
 
-def reproduce_study(
-    name: str,
-    size: str | None,
-    seeds: int | None,
-    store: str,
-    device: str | None,
-    precision: str | None,
-    have: tuple[str, ...],
-    sources: tuple[str, ...],
-    out: Path | None,
-    page: Path | None,
-) -> None:
+def reproduce_study(name: str, size: str | None, seeds: int | None, asked: options.Asked) -> None:
     """Train or read a study, show it, and write what was asked for."""
     from lengthlab.cli.publication import show_study, write_study
-    from lengthlab.cli.reproduction import Training, best_device, check_sources, train
+    from lengthlab.cli.reproduction import best_device, train
     from lengthlab.experiments import STUDIES
 
-    check_sources(sources, device, precision, have)
-    if sources:
-        wanted, found = _read(name, size, sources, seeds)
+    out = asked.out
+    if asked.sources:
+        wanted, found = _read(name, size, asked.sources, seeds)
     else:
-        device = device or best_device()
+        device = asked.device or best_device()
         wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
-        out = out or Path(store) / f"{name}-{wanted.profile}"
-        found = train(wanted, seeds or STUDIES[name].seeds, Training(store, device, precision, out, have))
+        out = out or Path(asked.store) / f"{name}-{wanted.profile}"
+        found = train(wanted, seeds or STUDIES[name].seeds, asked, out)
     results = findings_of(name, wanted, found)
     show_study(results)
-    for path in write_study(results, out, page):
+    for path in write_study(results, out, asked.page):
         click.echo(f"wrote {path}")
 
 

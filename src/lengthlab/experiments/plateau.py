@@ -42,7 +42,7 @@ def arms(size: str) -> list[Arm]:
         Arm("sublayers off, norms on", scale.run(model, sublayers)),
         Arm("sublayers off, norms on, silent at first", scale.run(silent, sublayers)),
         Arm("a path past the LSTM", scale.run(scale.hybrid("rope", "none"))),
-        Arm("a quarter more keys", scale.run(model, task=replace(scale.task, keys=scale.keys * 5 // 4))),
+        Arm("twice the keys", scale.run(model, task=replace(scale.task, keys=scale.keys * 2))),
         Arm("four times the keys", scale.run(model, task=replace(scale.task, keys=scale.keys * 4))),
     ]
 

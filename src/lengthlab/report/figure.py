@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
 from lengthlab.report.curves import Curve
+from lengthlab.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,32 +31,47 @@ def blank(width: float, height: float) -> Figure:
 def figure(curves: Sequence[Curve]) -> Figure:
     """All curves in one figure; runs that differ in their seed alone share a colour, their mean is drawn thick."""
     questions = curves[0].questions
-    drawing = blank(4.2 * len(questions) + 0.4, 4.0)
-    panels = drawing.subplots(1, len(questions), sharey=True, squeeze=False)[0]
-    for axes, question in zip(panels, questions, strict=True):
-        _panel(axes, curves, question)
-    panels[0].set_ylabel("accuracy")
-    handles, labels = panels[0].get_legend_handles_labels()
+    return panels(questions, 4.2 * len(questions) + 0.4, 4.0, lambda axes, question: _panel(axes, curves, question))
+
+
+def panels(questions: Sequence[str], width: float, height: float, draw: Callable[[Axes, str], None]) -> Figure:
+    """A panel for each question, side by side, with one legend below."""
+    drawing = blank(width, height)
+    row = drawing.subplots(1, len(questions), sharey=True, squeeze=False)[0]
+    for axes, question in zip(row, questions, strict=True):
+        draw(axes, question)
+    row[0].set_ylabel("accuracy")
+    handles, labels = row[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False)
     return drawing
 
 
 def _panel(axes: Axes, curves: Sequence[Curve], question: str) -> None:
-    trained = curves[0].trained
     lengths = sorted({length for curve in curves for length in curve.lengths})
-    axes.axvspan(trained[0], trained[1], color="#DDDDDD", alpha=0.6, lw=0, label="training range")
+    shade_trained(axes, curves[0].trained)
     chance = curves[0].chance.get(question)
     if chance is not None:
         axes.axhline(chance, color="#777777", ls=":", lw=1.2, label="chance")
     groups = _groups(curves)
     for place, (name, group) in enumerate(groups.items()):
-        _draw(axes, name, group, question, {**_look(place, group[0], groups), "zorder": 20 - place})
-    axes.set_title(TITLES.get(question, question))
-    axes.set_xlabel("length n")
-    axes.set_ylim(-0.03, 1.03)
+        of_runs = [[row for length in curve.lengths if (row := curve.row(length, question))] for curve in group]
+        draw_runs(axes, name, of_runs, {**_look(place, group[0], groups), "zorder": 20 - place})
     if lengths[-1] > 20 * lengths[0]:
         axes.set_xscale("log")
     axes.set_xticks(lengths, [str(length) for length in lengths])
+    finish(axes, question)
+
+
+def shade_trained(axes: Axes, trained: tuple[int, int]) -> None:
+    """The training range, under all that is drawn."""
+    axes.axvspan(trained[0], trained[1], color="#DDDDDD", alpha=0.6, lw=0, label="training range")
+
+
+def finish(axes: Axes, question: str) -> None:
+    """What all panels of accuracy over length have in common, once lengths are marked."""
+    axes.set_title(TITLES.get(question, question))
+    axes.set_xlabel("length n")
+    axes.set_ylim(-0.03, 1.03)
     axes.minorticks_off()
     axes.grid(axis="y", color="#EEEEEE")
     axes.set_axisbelow(True)
@@ -85,17 +101,17 @@ def _look(place: int, curve: Curve, groups: Mapping[str, Sequence[Curve]]) -> di
     return {"color": COLOURS[models.index(curve.first.model) % len(COLOURS)], "ls": line}
 
 
-def _draw(axes: Axes, name: str, group: Sequence[Curve], question: str, look: dict[str, Any]) -> None:
+def draw_runs(axes: Axes, name: str, of_runs: Sequence[Sequence[Row]], look: dict[str, Any]) -> None:
+    """Runs that differ in their seed alone: each thin with its intervals, their mean thick."""
     by_length: dict[int, list[float]] = {}
-    for curve in group:
-        rows = [row for length in curve.lengths if (row := curve.row(length, question))]
+    for rows in of_runs:
         lows = [row.accuracy - row.interval[0] for row in rows]
         highs = [row.interval[1] - row.accuracy for row in rows]
-        style = look | {"alpha": 1.0 if len(group) == 1 else 0.45, "lw": 0.8, "marker": "o", "ms": 3.5, "capsize": 2.5}
+        style = look | {"alpha": 1.0 if len(of_runs) == 1 else 0.45, "lw": 0.8, "marker": "o", "ms": 3.5, "capsize": 2.5}
         axes.errorbar([row.length for row in rows], [row.accuracy for row in rows], yerr=[lows, highs], **style)
         for row in rows:
             by_length.setdefault(row.length, []).append(row.accuracy)
-    seeds = f" ({len(group)} seeds)" if len(group) > 1 else ""
+    seeds = f" ({len(of_runs)} seeds)" if len(of_runs) > 1 else ""
     means = [sum(values) / len(values) for _, values in sorted(by_length.items())]
     axes.plot(sorted(by_length), means, **look, lw=2.4, label=f"{name}{seeds}")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lengthlab.paper.cells import GREEN
 from lengthlab.report.comparison import Line
-from lengthlab.report.figure import COLOURS, blank, rendered
+from lengthlab.report.figure import COLOURS, TITLES, blank, draw_runs, finish, panels, rendered, shade_trained
 from lengthlab.report.grid import FAINT, INK, shade
 from lengthlab.report.study import QUESTIONS, Findings
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = len(COLOURS)
-TITLES = {"both": "both right"}
 
 
 def study_pictures(study: Findings) -> dict[str, bytes]:
@@ -29,43 +28,18 @@ def study_pictures(study: Findings) -> dict[str, bytes]:
 
 def study_curves(study: Findings) -> Figure:
     """Accuracy over length, a panel for each question: the mean over seeds thick, each seed thin with its interval."""
-    drawing = blank(4.4 * len(QUESTIONS) + 0.4, 4.2)
-    panels = drawing.subplots(1, len(QUESTIONS), sharey=True, squeeze=False)[0]
-    for axes, question in zip(panels, QUESTIONS, strict=True):
-        _panel(axes, study, question)
-    panels[0].set_ylabel("accuracy")
-    handles, labels = panels[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    return drawing
+    return panels(QUESTIONS, 4.4 * len(QUESTIONS) + 0.4, 4.2, lambda axes, question: _panel(axes, study, question))
 
 
 def _panel(axes: Axes, study: Findings, question: str) -> None:
-    axes.axvspan(1, study.longest, color="#DDDDDD", alpha=0.6, lw=0, label="training range")
+    shade_trained(axes, (1, study.longest))
     for line, colour in zip(study.lines(question), COLOURS, strict=False):
-        _draw(axes, line, colour)
-    axes.set_title(TITLES.get(question, question))
-    axes.set_xlabel("length n")
+        of_seeds = [[row for entry in line.entries for row in entry.rows if row.seed == seed] for seed in line.seeds]
+        draw_runs(axes, f"{line.cell.part}, {line.cell.training}", of_seeds, {"color": colour})
     axes.set_xscale("log")
     axes.set_xlim(left=study.longest / 3)
-    axes.set_ylim(-0.03, 1.03)
     axes.set_xticks(study.lengths, [str(length) for length in study.lengths], fontsize=8, rotation=45)
-    axes.minorticks_off()
-    axes.grid(axis="y", color="#EEEEEE")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw(axes: Axes, line: Line, colour: str) -> None:
-    measured = [entry for entry in line.entries if entry.rows]
-    for seed in line.seeds:
-        rows = [row for entry in measured for row in entry.rows if row.seed == seed]
-        errors = [[row.accuracy - row.interval[0] for row in rows], [row.interval[1] - row.accuracy for row in rows]]
-        look: dict[str, Any] = {"color": colour, "alpha": 0.45, "lw": 0.8, "marker": "o", "ms": 3, "capsize": 2}
-        axes.errorbar([row.length for row in rows], [row.accuracy for row in rows], yerr=errors, **look)
-    seeds = f" ({len(line.seeds)} seeds)" if len(line.seeds) > 1 else ""
-    means = [entry.ours or 0.0 for entry in measured]
-    label = f"{line.cell.part}, {line.cell.training}{seeds}"
-    axes.plot([entry.length for entry in measured], means, color=colour, lw=2.4, label=label)
+    finish(axes, question)
 
 
 def study_map(study: Findings) -> Figure:
@@ -73,14 +47,14 @@ def study_map(study: Findings) -> Figure:
     trainings = list(dict.fromkeys(cell.training for cell in study.cells))
     names = list(dict.fromkeys(cell.part for cell in study.cells))
     drawing = blank(11.5, 0.21 * (len(names) + 3) * len(trainings) + 0.6)
-    panels = drawing.subplots(len(trainings), len(QUESTIONS), squeeze=False, sharey=True)
+    blocks = drawing.subplots(len(trainings), len(QUESTIONS), squeeze=False, sharey=True)
     for down, training in enumerate(trainings):
         for across, question in enumerate(QUESTIONS):
             lines = {line.cell.part: line for line in study.lines(question) if line.cell.training == training}
-            _block(panels[down][across], study, [lines.get(name) for name in names])
+            _block(blocks[down][across], study, [lines.get(name) for name in names])
             title = f"{training.replace('-', ' ')}: {TITLES.get(question, question)}"
-            panels[down][across].set_title(title, fontsize=9, color=INK)
-        panels[down][0].set_yticks([place + 0.5 for place in range(len(names))], names, fontsize=7.5)
+            blocks[down][across].set_title(title, fontsize=9, color=INK)
+        blocks[down][0].set_yticks([place + 0.5 for place in range(len(names))], names, fontsize=7.5)
     return drawing
 
 
