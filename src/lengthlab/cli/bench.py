@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from lengthlab.bench.measurement import PARTS, Findings
+from lengthlab.cli.call import best_device
 from lengthlab.errors import LabError, nearest, require
 
 SIZE = click.Choice(["paper", "demo"])
@@ -48,7 +49,7 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     from lengthlab.cli.timing import PATIENCE, find
     from lengthlab.compute import device_named
 
-    place = device_named(device or _best_device())
+    place = device_named(device or best_device())
     require(place.type in PATIENCE, f"the bench times cpu or cuda, not '{place.type}'")
     if out:
         _prepare(out)
@@ -61,12 +62,6 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     if out:
         for path in _write(findings, out):
             click.echo(f"wrote {path}", err=as_json)
-
-
-def _best_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _show(findings: Findings, as_json: bool) -> None:

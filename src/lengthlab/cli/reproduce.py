@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lengthlab.cli import options
+from lengthlab.cli.call import typed
 from lengthlab.cli.study import studies
 from lengthlab.paper.cells import PARTS
 
@@ -43,7 +44,7 @@ def dat(part: str | None, seeds: int | None, profile: str, asked: options.Asked)
     What is trained is written to --out, or to STORE/dat-PROFILE.
     """
     from lengthlab.cli.publication import drawn, show, write_page, write_results
-    from lengthlab.cli.reproduction import train, typed
+    from lengthlab.cli.reproduction import train
     from lengthlab.cli.sources import read_results, wanted_of_paper
     from lengthlab.report.grid import grids
     from lengthlab.report.results import gather

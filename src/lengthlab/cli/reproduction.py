@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli.call import best_device, typed
 from lengthlab.cli.options import Asked
 from lengthlab.cli.progress import duration
 from lengthlab.cli.sources import Found, Wanted, found_in, rows_at_hand, together
@@ -19,9 +18,6 @@ from lengthlab.report.courses import FILE, read_courses, timed
 if TYPE_CHECKING:
     from lengthlab.report.curves import Curve
     from lengthlab.run import Run
-
-
-PLACES = ("--store", "--out", "--page")
 
 
 def train(wanted: Wanted, seeds: int, asked: Asked, out: Path) -> Found:
@@ -69,18 +65,3 @@ def _announce(runs: Sequence[Run], device: str, asked: Asked) -> dict[str, float
     ahead = forecast(left, device, steps_done(left, asked.store), asked.precision)
     click.echo(f"The other {len(left)} take about {duration(ahead.seconds)} on {device}.", err=True)
     return dict(ahead.steps)
-
-
-def best_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def typed() -> str:
-    """What the user typed, for provenance; where files were put on that machine is of no use to a reader."""
-    words: list[str] = []
-    for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]], strict=False):
-        if before not in PLACES and word.split("=")[0] not in PLACES:
-            words.append(word)
-    return shlex.join(["lengthlab", *words])

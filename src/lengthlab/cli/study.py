@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli import options
+from lengthlab.cli.call import best_device, typed
 from lengthlab.errors import LabError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _command(name: str, about: str) -> click.Command:
 def reproduce_study(name: str, size: str | None, seeds: int | None, asked: options.Asked) -> None:
     """Train or read a study, show it, and write what was asked for."""
     from lengthlab.cli.publication import show_study, write_study
-    from lengthlab.cli.reproduction import best_device, train
+    from lengthlab.cli.reproduction import train
     from lengthlab.experiments import STUDIES
 
     out = asked.out
@@ -65,7 +66,6 @@ def reproduce_study(name: str, size: str | None, seeds: int | None, asked: optio
 
 def _read(name: str, size: str | None, sources: tuple[str, ...], seeds: int | None) -> tuple[Wanted, Found]:
     """The rows of the size asked for, or of the first that there are rows of."""
-    from lengthlab.cli.reproduction import typed
     from lengthlab.cli.sources import read_sources
 
     wanted = wanted_of_study(name, size or "gpu")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,6 +16,7 @@ import click
 import lengthlab
 from lengthlab.bench.measurement import PARTS, Findings, Measurement, Origin
 from lengthlab.bench.stopwatch import Patience
+from lengthlab.cli.call import typed
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +84,7 @@ def _origin(device: torch.device, size: str, load: float, seconds: float) -> Ori
     from lengthlab.report.provenance import commit_of_package
 
     return Origin(
-        command=shlex.join(["lengthlab", *sys.argv[1:]]),
+        command=typed(),
         commit=commit_of_package(),
         hardware=hardware(device),
         versions={"lengthlab": lengthlab.__version__, "torch": torch.__version__, "python": platform.python_version()},
