@@ -141,13 +141,15 @@ def test_a_profile_without_a_recipe_or_with_a_wrong_one_is_refused() -> None:
         Profile("mine", {("figure1",): Recipe(end_to_end(1), 4)}).recipe(cell)
 
 
-def test_readings_are_fourteen_and_the_first_of_each_model_is_a_run_of_the_figure() -> None:
+def test_readings_are_fourteen_under_one_recipe_and_one_of_them_is_a_run_of_the_figure() -> None:
     found = trials(["figure1", "readings"])
     own = {trial.run.id: trial.cell for trial in found if trial.cell.part == "figure1"}
     study = [trial for trial in found if trial.cell.part == "readings"]
     assert len({trial.run.id for trial in study}) == len({trial.cell for trial in study}) == len(READINGS) == 14
+    recipes = {(trial.run.batch, *((phase.length, phase.lr) for phase in trial.run.schedule.phases)) for trial in study}
+    assert len(recipes) == 1
     shared = [(trial.cell.model, trial.cell.training) for trial in study if trial.run.id in own]
-    assert shared == [("attention-on-lstm", "delayed-sublayers-modulo"), ("hybrid-block", "delayed-part-modulo")]
+    assert shared == [("hybrid-block", "delayed-part-modulo")]
 
 
 def test_a_reading_is_what_its_name_says() -> None:

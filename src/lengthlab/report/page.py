@@ -104,8 +104,8 @@ def _readings(results: Results) -> Iterator[str]:
     yield (
         "What the paper leaves open, read in several ways: how many LSTMs the hybrid block has, what is off while attention is "
         "delayed, what the recurrence is asked then. Delayed, modulo-recall; both right with the interval, then modulo and "
-        "recall alone. In profile short the first line of each model is the reading of the tables above. Whatever else the "
-        "recipe of a cell says (batch, rates, sublayers that begin silent) is the same in all readings of a model."
+        "recall alone. In profile short the first line of each model is the reading of Figure 1 above; here all are trained by "
+        "one recipe, the plainest, so that nothing but the reading differs."
     )
     yield ""
     yield from readings_markdown(results)

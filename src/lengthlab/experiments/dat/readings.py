@@ -14,8 +14,8 @@ from lengthlab.schedule import OFF, Phase, Schedule
 
 
 def run_of_reading(reading: Reading, seed: int, profile: Profile) -> Run:
-    """The delayed run of Figure 1, read so. Where the reading is that of the 26 cells, it is the very same run."""
-    run = run_of(Cell("figure1", reading.cell.task, reading.model, "delayed"), seed, profile)
+    """A delayed run on the task of Figure 1, read so."""
+    run = run_of(Cell(reading.cell.part, reading.cell.task, reading.model, "delayed"), seed, profile)
     model = lstm_in_each_block(profile) if reading.lstms == "each block" else run.model
     phases = tuple(_read(phase, reading) for phase in run.schedule.phases)
     return replace(run, model=model, schedule=Schedule(run.schedule.name, phases))
