@@ -243,6 +243,15 @@ def test_seeds_and_part_choose_among_published_rows(call: Call, tmp_path: Path) 
     assert "Table 2" not in done.out
 
 
+def test_several_parts_are_shown_in_the_papers_order_and_once(call: Call, tmp_path: Path) -> None:
+    published(tmp_path / "here", rows_of())
+    asked = [word for part in ("figure1", "table1", "figure1") for word in ("--part", part)]
+    done = call("reproduce", "dat", "--from", tmp_path / "here", *asked, "--out", tmp_path / "out")
+    shown = [line.split(":")[0] for line in done.out.splitlines() if line.startswith(("Table", "Figure"))]
+    assert shown == ["Table 1", "Figure 1"]
+    assert {row.part for row in read_rows(tmp_path / "out" / "results.jsonl")} == {"table1", "figure1"}
+
+
 def test_rows_of_the_other_profile_are_left_out(call: Call, tmp_path: Path) -> None:
     published(tmp_path / "here", rows_of(), profile="paper")
     call("reproduce", "dat", "--from", tmp_path / "here").refused("no rows of experiment 'dat', profile 'short'")

@@ -11,7 +11,7 @@ from lengthlab.cli.call import typed
 from lengthlab.cli.study import studies
 from lengthlab.paper.cells import PARTS
 
-PART = click.Choice([*PARTS, "readings"])
+EVERY_PART = (*PARTS, "readings")
 PROFILE = click.Choice(["short", "paper"])
 
 
@@ -25,11 +25,17 @@ for command in studies:
 
 
 @reproduce.command()
-@click.option("--part", type=PART, help="One part alone; without it the two tables and the figure.")
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(EVERY_PART),
+    help="May be repeated; without it the two tables and the figure.",
+)
 @click.option("--seeds", type=click.IntRange(min=1), help="So many, from 0 on; 1 if not given, or all that --from has.")
 @click.option("--profile", type=PROFILE, default="short", show_default=True, help="The cheapest schedule, or the paper's.")
 @options.reproduction
-def dat(part: str | None, seeds: int | None, profile: str, asked: options.Asked) -> None:
+def dat(parts: tuple[str, ...], seeds: int | None, profile: str, asked: options.Asked) -> None:
     """Delayed attention training (arXiv 2510.00258): two tables and a figure, 26 cells, ours beside the paper's.
 
     Says first how long it will take on this machine. Only what is missing is trained. Stop it when you like: the same command
@@ -49,14 +55,13 @@ def dat(part: str | None, seeds: int | None, profile: str, asked: options.Asked)
     from lengthlab.report.grid import grids
     from lengthlab.report.results import gather
 
-    out = asked.out
+    out, parts = asked.out, tuple(part for part in EVERY_PART if part in parts)
     if asked.sources:
-        results = read_results(asked.sources, part, seeds, profile, typed())
+        results = read_results(asked.sources, parts, seeds, profile, typed())
     else:
-        out = out or Path(asked.store) / "-".join(filter(None, ("dat", profile, part)))
-        parts = [part] if part else list(PARTS)
-        found = train(wanted_of_paper(profile, parts), seeds or 1, asked, out)
-        results = gather(found.rows, found.made, parts, found.courses)
+        out = out or Path(asked.store) / "-".join(("dat", profile, *parts))
+        found = train(wanted_of_paper(profile, parts or tuple(PARTS)), seeds or 1, asked, out)
+        results = gather(found.rows, found.made, parts or tuple(PARTS), found.courses)
     show(results)
     pictures = drawn(lambda: grids(results)) if out or asked.page else {}
     written = write_results(results, out, pictures) if out else []

@@ -55,12 +55,12 @@ def wanted_of_paper(profile: str, parts: Sequence[str] = (*PARTS, "readings")) -
 
 
 def read_results(
-    names: Sequence[str], part: str | None = None, seeds: int | None = None, profile: str = "short", command: str = ""
+    names: Sequence[str], parts: Sequence[str] = (), seeds: int | None = None, profile: str = "short", command: str = ""
 ) -> Results:
     """What others have trained of the paper. The study of readings is shown where there is something of it."""
     found = read_sources(names, wanted_of_paper(profile), command, seeds)
     studied = ["readings"] if any(row.part == "readings" for row in found.rows) else []
-    return gather(found.rows, found.made, [part] if part else [*PARTS, *studied], found.courses)
+    return gather(found.rows, found.made, parts or (*PARTS, *studied), found.courses)
 
 
 def read_sources(names: Sequence[str], wanted: Wanted, command: str, seeds: int | None = None) -> Found:
