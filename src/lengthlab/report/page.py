@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lengthlab.paper.cells import GREEN, LENGTHS, NOTATION, TITLES, TRAINED
 from lengthlab.paper.values import SOURCE
 from lengthlab.report.comparison import DIFFERS, MARGIN, Entry, Line, summary
-from lengthlab.report.markdown import table_row
+from lengthlab.report.markdown import accuracy_mark, table_row
 from lengthlab.report.provenance import Making, makers_of
 from lengthlab.report.readings import readings_markdown
 from lengthlab.report.results import Results
@@ -74,9 +74,8 @@ def _overview(lines: Sequence[Line]) -> Iterator[str]:
 def _brief(entry: Entry) -> str:
     if entry.ours is None:
         return "missing"
-    ours = f"**{entry.ours:.2f}**" if entry.ours > GREEN else f"{entry.ours:.2f}"
     paper = "" if entry.paper is None else f" ({entry.paper:.2f})"
-    return f"{ours}{paper}{' ≠' if entry.verdict == DIFFERS else ''}"
+    return f"{accuracy_mark(entry.ours, 2)}{paper}{' ≠' if entry.verdict == DIFFERS else ''}"
 
 
 def _details(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -104,8 +103,8 @@ def _readings(results: Results) -> Iterator[str]:
     yield (
         "What the paper leaves open, read in several ways: how many LSTMs the hybrid block has, what is off while attention is "
         "delayed, what the recurrence is asked then. Delayed, modulo-recall; both right with the interval, then modulo and "
-        "recall alone. In profile short the first line of each model is the reading of Figure 1 above; here all are trained by "
-        "one recipe, the plainest, so that nothing but the reading differs."
+        f"recall alone. Bold: above {GREEN:.2f}. In profile short the first line of each model is the reading of Figure 1; "
+        "here all are trained by one recipe, the plainest, so that nothing but the reading differs."
     )
     yield ""
     yield from readings_markdown(results)

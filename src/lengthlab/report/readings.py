@@ -7,7 +7,7 @@ from rich.text import Text
 
 from lengthlab.paper.readings import READINGS, Reading
 from lengthlab.report.comparison import Entry
-from lengthlab.report.markdown import table_row
+from lengthlab.report.markdown import accuracy_mark, table_row
 from lengthlab.report.provenance import makers_of
 from lengthlab.report.results import Results
 from lengthlab.report.scoreboard import length_line, ours_line, two_digits
@@ -72,4 +72,4 @@ def _long(cell: Three) -> str:
     if both.ours is None:
         return "missing"
     low, high = both.interval
-    return f"**{both.ours:.3f}** ({low:.3f}–{high:.3f}); {two_digits(cell[1].ours)}, {two_digits(cell[2].ours)}"
+    return f"{accuracy_mark(both.ours, 3)} ({low:.3f}–{high:.3f}); {two_digits(cell[1].ours)}, {two_digits(cell[2].ours)}"

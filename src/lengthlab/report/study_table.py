@@ -11,7 +11,7 @@ from rich.text import Text
 from lengthlab.paper.cells import GREEN
 from lengthlab.report.comparison import Entry, Line
 from lengthlab.report.courses import AWAKE
-from lengthlab.report.markdown import table_row
+from lengthlab.report.markdown import accuracy_mark, table_row
 from lengthlab.report.page import made_lines
 from lengthlab.report.provenance import makers_of
 from lengthlab.report.scoreboard import two_digits
@@ -112,9 +112,7 @@ def _mean(numbers: Sequence[int]) -> str:
 
 
 def _brief(entry: Entry) -> str:
-    if entry.ours is None:
-        return "missing"
-    return f"**{entry.ours:.3f}**" if entry.ours > GREEN else f"{entry.ours:.3f}"
+    return "missing" if entry.ours is None else accuracy_mark(entry.ours, 3)
 
 
 def _details(study: Findings) -> Iterator[str]:
