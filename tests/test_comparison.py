@@ -253,7 +253,7 @@ def test_readings_have_a_table_of_their_own() -> None:
     assert len(lines) == len(READINGS)
     low, high = wilson(750, 1000)
     whole = [cells for cells in lines if cells[2] == "the whole part"]
-    assert {cells[4] for cells in whole} == {f"**0.750** ({low:.3f}–{high:.3f}); 0.75, 0.75"}
+    assert {cells[4] for cells in whole} == {f"0.750 ({low:.3f}–{high:.3f}); 0.75, 0.75"}
     assert {cells[4] for cells in lines if cells not in whole} == {"missing"}
     console = Console(file=io.StringIO(), width=80)
     console.print(readings_board(results))
