@@ -122,6 +122,12 @@ def test_the_example_of_the_design_is_read(tmp_path: Path) -> None:
     assert list(own.to_json()["files"]) == ["my_tasks.py"]
 
 
+def test_a_delay_without_a_length_is_left_to_training(tmp_path: Path) -> None:
+    run = one(tmp_path, with_line('schedule = { name = "delayed", joint = 10 }'))
+    assert run.schedule == delayed(joint=10)
+    assert isinstance(run.schedule.phases[0].length, Mastered)
+
+
 def test_a_name_alone_takes_every_default(tmp_path: Path) -> None:
     run = one(tmp_path, '[[run]]\ntask = "recall"\nmodel = "lstm"\nschedule = "end-to-end"')
     assert run == Run(recall(), lstm(), end_to_end())

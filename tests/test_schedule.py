@@ -39,9 +39,12 @@ def test_after_its_first_phase_delayed_is_end_to_end() -> None:
     assert delayed(10, **options).phases[1:] == end_to_end(**options).phases
 
 
-def test_the_defaults_are_the_papers_epochs() -> None:
+def test_the_joint_phase_is_the_papers_unless_given_and_a_delay_ends_with_what_it_asks() -> None:
     assert [phase.length for phase in end_to_end().phases] == [Epochs(500)]
-    assert [phase.length for phase in delayed().phases] == [Epochs(1500), Epochs(500)]
+    assert [phase.length for phase in delayed().phases] == [Mastered("modulo"), Epochs(500)]
+    assert delayed(asks=("parity", "modulo")).phases[0].length == Mastered("parity")
+    with pytest.raises(LabError, match="say how long"):
+        delayed(asks=())
     assert [phase.rates for phase in delayed(last=5).phases] == [
         {"rest": 1e-4},
         {"rest": 1e-4},

@@ -115,7 +115,7 @@ def _read(value: Any, hint: Any, where: str, folder: Path) -> Any:
     last = where.rpartition(".")[2]
     if last in CHOICES:
         return make(last, value, folder)
-    if hint == Duration:
+    if hint in (Duration, Duration | None):
         return _duration(value, where, folder)
     if hint in (LearningRate, LearningRate | None) and isinstance(value, dict):
         return {part: _read(rate, float, f"{where}.{part}", folder) for part, rate in value.items()}

@@ -141,7 +141,7 @@ def end_to_end(
 
 
 def delayed(
-    first: Duration = Epochs(1500),
+    first: Duration | None = None,
     joint: Duration = Epochs(500),
     last: Duration = 0,
     lr: LearningRate = 1e-4,
@@ -152,16 +152,21 @@ def delayed(
 ) -> Schedule:
     """Attention is off for `first` and the recurrence is asked `asks` alone; then as end to end.
 
+    If `first` is not given, training decides: attention opens when the first of `asks` is mastered. The longer it waits after
+    that, the longer recall takes to wake up (`lengthlab reproduce plateau`).
+
     The paper: 1500 epochs of the recurrence at 1e-4, then 500 with attention at 1e-4, then 1e-5. It does not say what the
     recurrence is asked at first; asked `modulo` alone, recall comes up soon after attention is opened. `covers` says what is
     off: the whole attention part, so that the recurrence speaks to the head (`part`); attention and MLP in each of its
     blocks, whose norms stay (`sublayers`); or the attention function inside its blocks (`function`).
 
-    How long the recurrence needs can be left to training: `first=Mastered("modulo")`.
-
     >>> delayed(2_000, joint=16_000).phases[0]
     Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',))
+    >>> delayed(joint=16_000).phases[0].length
+    Mastered(question='modulo', accuracy=0.99, times=1, looks=3, every=100, limit=20000)
     """
+    require(first is not None or bool(asks), "schedule.first: say how long; with all questions asked none is to be mastered")
+    first = Mastered(asks[0]) if first is None else first
     require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
     _check_length("first", first)
     alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
