@@ -63,13 +63,14 @@ def _ramp(scale: Scale) -> Schedule:
     return Schedule(scale.delayed.name, (first, *rising, *rest))
 
 
-def plateau(seeds: Sequence[int] = (0,), size: str = "gpu") -> list[Run]:
+def plateau(seeds: Sequence[int] = (0, 1, 2), size: str = "gpu") -> list[Run]:
     """What lets recall wake up in the joint phase, one thing changed at a time; and a delay that ends by itself.
 
-    Claim: what the first phase asks, and whether opening attention disturbs what the head has learned to read, decide how long
-    recall sleeps; a delay that ends by a probe at twice the training length needs no guess of its length.
+    Claim: what the first phase asks, and whether opening attention disturbs what the head has learned to read, decide whether
+    recall wakes up; a delay that ends by itself does as well as the fixed one and needs no guess of its length.
 
-    Cost: 17 runs a seed, about 17,000 steps each (gpu) or 6,300 small ones (cpu: modulus 2, n = 1…10).
+    Cost: 17 runs a seed, about 17,000 steps each (gpu) or 6,300 small ones, 40 minutes on two slow cores (cpu: modulus 2,
+    n = 1…10).
     Command: lengthlab reproduce plateau
     """
     return [trial.run for trial in STUDY.trials(size, seeds)]
@@ -80,6 +81,6 @@ STUDY = Study(
     title="The plateau of the joint phase",
     question="What lets recall wake up when attention is opened, and when should it be?",
     arms=arms,
-    seeds=1,
+    seeds=3,
     reference=BASE,
 )
