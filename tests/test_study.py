@@ -15,7 +15,7 @@ from command import Call
 from lengthlab import experiments
 from lengthlab.cli.publication import show_study, study_files
 from lengthlab.cli.sources import Found, read_sources
-from lengthlab.cli.study import ABOUT, findings_of, wanted_of_study
+from lengthlab.cli.study import ABOUT, findings_of, read_study, wanted_of_study
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.experiments import EXPERIMENTS, STUDIES, far, plateau, remedies
@@ -202,9 +202,7 @@ def test_the_figure_is_the_same_every_time(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in STUDIES if (ROOT / "published" / name).exists()])
 def test_the_committed_page_is_what_the_published_rows_come_to(name: str) -> None:
     page = ROOT / "docs" / "far" / f"{name}.md"
-    wanted = wanted_of_study(name, "gpu")
-    found = read_sources([str(ROOT / "published")], wanted, "")
-    study = findings_of(name, wanted, found)
+    study = findings_of(name, *read_study(name, None, (str(ROOT / "published"),), None))
     files = study_files(study, page, study_pictures(study))
     command = f"lengthlab reproduce {name} --from published --page docs/far/{name}.md"
     assert page.read_bytes() == files.pop(page.name), f"run: {command}"

@@ -52,7 +52,7 @@ def reproduce_study(name: str, size: str | None, seeds: int | None, asked: optio
 
     out = asked.out
     if asked.sources:
-        wanted, found = _read(name, size, asked.sources, seeds)
+        wanted, found = read_study(name, size, asked.sources, seeds)
     else:
         device = asked.device or best_device()
         wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
@@ -64,7 +64,7 @@ def reproduce_study(name: str, size: str | None, seeds: int | None, asked: optio
         click.echo(f"wrote {path}")
 
 
-def _read(name: str, size: str | None, sources: tuple[str, ...], seeds: int | None) -> tuple[Wanted, Found]:
+def read_study(name: str, size: str | None, sources: tuple[str, ...], seeds: int | None) -> tuple[Wanted, Found]:
     """The rows of the size asked for, or of the first that there are rows of."""
     from lengthlab.cli.sources import read_sources
 
