@@ -152,8 +152,8 @@ def delayed(
 ) -> Schedule:
     """Attention is off for `first` and the recurrence is asked `asks` alone; then as end to end.
 
-    If `first` is not given, training decides: attention opens when the first of `asks` is mastered. That does as well as a
-    fixed length, which would have to be guessed (`lengthlab reproduce plateau`).
+    If `first` is not given, training decides: attention opens when the first of `asks` is mastered. Then nothing
+    has to be guessed; a longer delay may do better (`lengthlab reproduce plateau`).
 
     The paper: 1500 epochs of the recurrence at 1e-4, then 500 with attention at 1e-4, then 1e-5. It does not say what the
     recurrence is asked at first; asked `modulo` alone, recall comes up soon after attention is opened. `covers` says what is

@@ -9,9 +9,8 @@ import click
 from lengthlab.cli import options
 from lengthlab.cli.call import typed
 from lengthlab.cli.study import studies
-from lengthlab.paper.cells import PARTS
+from lengthlab.paper.cells import EVERY_PART, PARTS
 
-EVERY_PART = (*PARTS, "readings")
 PROFILE = click.Choice(["short", "paper"])
 
 

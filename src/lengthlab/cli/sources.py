@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lengthlab.errors import LabError, require
-from lengthlab.paper.cells import LENGTHS, PARTS
+from lengthlab.paper.cells import EVERY_PART, LENGTHS, PARTS
 from lengthlab.report import courses, provenance
 from lengthlab.report.courses import Course, course_of, read_courses
 from lengthlab.report.curves import Curve, read_curves
@@ -43,7 +43,7 @@ class Found:
     courses: tuple[Course, ...] = ()
 
 
-def wanted_of_paper(profile: str, parts: Sequence[str] = (*PARTS, "readings")) -> Wanted:
+def wanted_of_paper(profile: str, parts: Sequence[str] = EVERY_PART) -> Wanted:
     """Parts of the paper."""
 
     def trials_of(seeds: Sequence[int]) -> Sequence[Trial]:

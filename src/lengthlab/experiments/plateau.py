@@ -66,8 +66,8 @@ def _ramp(scale: Scale) -> Schedule:
 def plateau(seeds: Sequence[int] = (0, 1, 2), size: str = "gpu") -> list[Run]:
     """What lets recall wake up in the joint phase, one thing changed at a time; and a delay that ends by itself.
 
-    Claim: what the first phase asks, and whether opening attention disturbs what the head has learned to read, decide whether
-    recall wakes up; a delay that ends by itself does as well as the fixed one and needs no guess of its length.
+    Claim: asked both questions at first, recall never wakes up. Where opening attention disturbs nothing of what the head has
+    learned to read, it wakes up more surely. A delay that ends by itself is level with fixed ones of about its length.
 
     Cost: 17 runs a seed, about 17,000 steps each (gpu) or 6,300 small ones, 40 minutes on two slow cores (cpu: modulus 2,
     n = 1…10).

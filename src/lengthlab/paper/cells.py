@@ -26,6 +26,8 @@ HYBRIDS = tuple(name for name in NOTATION if name not in ("transformer", "lstm")
 
 PARTS = {"table1": "recall", "table2": "modulo", "figure1": "modulo-recall"}
 """The parts of the paper that hold numbers, and the task of each."""
+EVERY_PART = (*PARTS, "readings")
+"""With the study of how else it can be read."""
 TITLES = {"table1": "Table 1", "table2": "Table 2", "figure1": "Figure 1"}
 
 
