@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lengthlab import models
 from lengthlab.errors import LabError
-from lengthlab.models import Attention
+from lengthlab.models import Attention, Rope, SlowRope
 from lengthlab.models.asked import pick
 from lengthlab.models.chance import Chance
 from lengthlab.models.entmax import entmax15
@@ -113,7 +113,7 @@ def placed(positions: str, module: nn.Module, x_C: Tensor, t: int, place: int, w
     """A query or a key at token t, as its position changes it."""
     if positions == "learned":
         return x_C + (module.positions.q_LC if what == "query" else module.positions.k_LC)[t]
-    return turned(x_C, place if positions == "randomized" else t) if positions in ("rope", "randomized") else x_C
+    return turned(x_C, place if positions == "randomized" else t) if positions in ("rope", "slow-rope", "randomized") else x_C
 
 
 def reference(module: nn.Module, x_TD: Tensor, positions: str, scores: str, sample: int) -> Tensor:
@@ -259,3 +259,27 @@ def test_a_run_with_drawn_positions_goes_on_after_a_kill_as_ever(tmp_path: Path,
     load_checkpoint(second, folder)
     expected = [whole.advance() for _ in range(8)]
     assert [second.advance() for _ in range(4)] == expected[4:]
+
+
+def test_slow_rope_begins_faint_in_the_pairs_that_turn_quickly() -> None:
+    built = []
+    for positions in (Rope(), SlowRope(tokens=50, share=0.25)):
+        torch.manual_seed(0)
+        built.append(Attention(HEADS, positions).build(64))
+    usual, slow = built
+    quick = sum(50 * 10_000.0 ** (-2 * pair / 16) > 1 for pair in range(8))
+    assert 0 < quick < 8
+    for usual_DD, slow_DD in ((usual.q.weight, slow.q.weight), (usual.kv.weight[:64], slow.kv.weight[:64])):
+        for channel in range(64):
+            share = 0.25 if channel % 16 % 8 < quick else 1.0
+            assert torch.allclose(slow_DD[channel], share * usual_DD[channel])
+    assert torch.equal(usual.kv.weight[64:], slow.kv.weight[64:])
+    x_BTD = torch.randn(2, 9, 64)
+    slow.load_state_dict(usual.state_dict())
+    assert torch.equal(usual(x_BTD), slow(x_BTD))
+
+
+@pytest.mark.parametrize(("wrong", "said"), [({"tokens": 0}, "tokens"), ({"share": 0.0}, "share"), ({"base": -1.0}, "base")])
+def test_slow_rope_says_what_is_wrong_with_it(wrong: dict[str, float], said: str) -> None:
+    with pytest.raises(LabError, match=f"positions.{said} must be"):
+        SlowRope(**wrong)

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from itertools import product
 
 from lengthlab.experiments.study import Arm, Scale, Study
-from lengthlab.models.positions import POSITIONS
 from lengthlab.models.scores import SCORES
 from lengthlab.run import Run
 
 SIZES = {
-    "gpu": Scale(keys=1024, width=256, longest=25, batch=256, lr=3e-4, first=4_000, joint=8_000, last=1_000),
+    "gpu": Scale(keys=1024, width=256, longest=25, batch=256, lr=3e-4, first=4_000, joint=8_000, last=2_000, heads=2),
     "cpu": Scale(keys=400, width=64, longest=10, batch=64, lr=2e-3, first=1_500, joint=4_000, last=500, modulus=2),
 }
+
+POSITIONS = ("rope", "none", "alibi", "learned", "randomized")
 
 
 def arms(size: str) -> list[Arm]:
@@ -32,7 +33,7 @@ def remedies(seeds: Sequence[int] = (0,), size: str = "gpu") -> list[Run]:
     Claim: state tracking is kept by the delay, whatever attention is made of; how far recall reaches is decided by positions
     and scores. Only both together reach 40 times.
 
-    Cost: 60 runs a seed, 13,000 steps each (gpu) or 6,000 small ones (cpu: modulus 2, n = 1…10).
+    Cost: 60 runs a seed, 14,000 steps each (gpu) or 6,000 small ones (cpu: modulus 2, n = 1…10).
     Command: lengthlab reproduce remedies
     """
     return [trial.run for trial in STUDY.trials(size, seeds)]

@@ -29,8 +29,9 @@ from lengthlab.models.paper import parallel_branches as parallel_branches
 from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.positions import NoPositions as NoPositions
-from lengthlab.models.positions import Rope as Rope
 from lengthlab.models.randomized import Randomized as Randomized
+from lengthlab.models.rope import Rope as Rope
+from lengthlab.models.rope import SlowRope as SlowRope
 from lengthlab.models.scores import LogN as LogN
 from lengthlab.models.scores import PlainScores as PlainScores
 from lengthlab.models.sharpening import sharpened as sharpened

@@ -19,7 +19,8 @@ from lengthlab.errors import LabError, nearest, require
 from lengthlab.models.asked import pick
 from lengthlab.models.documents import Documents, Mixer
 from lengthlab.models.linear import Linear
-from lengthlab.models.positions import POSITIONS, Biased, Positions, Rope, Turns
+from lengthlab.models.positions import POSITIONS, Begins, Biased, Positions, Turns
+from lengthlab.models.rope import Rope
 from lengthlab.models.scores import SCORES, PlainScores, Scores, Weighs
 
 PAIRS = 2**25
@@ -73,6 +74,9 @@ class _Attention(Mixer):
         self.positions = positions
         self.scores = scores
         self.out = Linear(width, width)
+        if isinstance(positions, Begins):
+            for weight_DD in (self.q.weight, self.kv.weight[:width]):
+                positions.begin(weight_DD.view(heads, -1, width))
 
     @property
     def keeps_to_documents(self) -> bool:

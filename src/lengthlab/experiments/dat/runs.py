@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lengthlab.experiments.dat.profile import Profile
+from lengthlab.experiments.dat.profile import Profile, Recipe
 from lengthlab.models import MODELS, Model
 from lengthlab.models.paper import AttentionChoices
 from lengthlab.paper.cells import Cell
@@ -21,7 +21,7 @@ def run_of(cell: Cell, seed: int, profile: Profile) -> Run:
     recipe = profile.recipe(cell)
     return Run(
         task=_task(cell.task, profile),
-        model=_model(cell.model, profile, recipe.silent),
+        model=_model(cell.model, profile, recipe),
         schedule=recipe.schedule,
         lengths=profile.lengths,
         batch=recipe.batch,
@@ -35,10 +35,10 @@ def _task(name: str, profile: Profile) -> ModuloRecall:
     return ModuloRecall(profile.modulus, profile.values, profile.keys, questions=tuple(name.split("-")))
 
 
-def _model(name: str, profile: Profile, silent: bool) -> Model:
+def _model(name: str, profile: Profile, recipe: Recipe) -> Model:
     if name == "lstm":
         return MODELS[name](profile.width)
-    return MODELS[name](profile.width, silent=silent, **choices(profile))
+    return MODELS[name](profile.width, silent=recipe.silent, positions=recipe.positions, **choices(profile))
 
 
 def choices(profile: Profile) -> AttentionChoices:

@@ -1,0 +1,106 @@
+"""Rotary positions.
+
+Shapes: B samples, H heads, T tokens, Q of them with a query (all, or those asked for), C channels of a head, D width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.errors import require
+from lengthlab.models.rotation import rotate, rotation_table
+
+
+@dataclass(frozen=True)
+class Rope:
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864): pairs of channels turn by an angle that grows with the position.
+
+    Channel i is paired with channel i + C/2, and pair i turns by t * base^(-2i/C) at token t.
+    """
+
+    base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        require(self.base > 0, f"positions.base must be above 0, not {self.base}")
+
+    def build(self, channels: int) -> nn.Module:
+        require(channels % 2 == 0, f"rope turns pairs of channels, so a head needs an even width, not {channels}")
+        return _Rotation(channels, self.base)
+
+
+@dataclass(frozen=True)
+class SlowRope(Rope):
+    """Rotary positions that begin with what turns slowly: the same positions, and other first weights.
+
+    A pair of channels that turns by more than a radian within `tokens` matches at some distances and not at others, and no
+    training on short sequences tells it at which. Queries and keys begin in such pairs with `share` of the usual weights; all
+    pairs learn. That slow pairs carry content and quick ones place is from Barbero et al. 2024 (arXiv 2410.06205), who keep the
+    slowest from turning; to have them begin is ours. 205 tokens are 100 pairs of the paper's task and its questions.
+    """
+
+    tokens: int = 205
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.tokens >= 1, f"positions.tokens must be at least 1, not {self.tokens}")
+        require(0 < self.share <= 1, f"positions.share must be above 0 and at most 1, not {self.share}")
+
+    def build(self, channels: int) -> nn.Module:
+        super().build(channels)
+        return _SlowRotation(channels, self.base, self.quick(channels), self.share)
+
+    def quick(self, channels: int) -> int:
+        """How many pairs turn by more than a radian within `tokens`.
+
+        >>> SlowRope().quick(channels=128)
+        37
+        """
+        return sum(self.tokens * self.base ** (-2 * pair / channels) > 1 for pair in range(channels // 2))
+
+
+class _Rotation(nn.Module):
+    """Keeps its tables for good: a captured step reads them where they were."""
+
+    def __init__(self, channels: int, base: float) -> None:
+        super().__init__()
+        self.channels, self.base = channels, base
+        self._tables: dict[tuple[int, torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
+        self._angles: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
+
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        cos_TC, sin_TC = self._table(k_BHTC.shape[2], k_BHTC.device, k_BHTC.dtype)
+        turned_BHTC = rotate(k_BHTC, cos_TC, sin_TC)
+        if at_BQ is None:
+            return rotate(q_BHQC, cos_TC, sin_TC), turned_BHTC
+        return rotate(q_BHQC, cos_TC[at_BQ][:, None], sin_TC[at_BQ][:, None]), turned_BHTC
+
+    def angles(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        if (tokens, device) not in self._angles:
+            halves = (x_TC[:, : self.channels // 2] for x_TC in self._table(tokens, device, torch.float32))
+            cos_TF, sin_TF = (half_TF.contiguous() for half_TF in halves)
+            self._angles[tokens, device] = cos_TF, sin_TF
+        return self._angles[tokens, device]
+
+    def _table(self, tokens: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """For so many tokens; kept for the next power of two, so that a sweep over lengths keeps few."""
+        size = 1 << (tokens - 1).bit_length()
+        if (size, device, dtype) not in self._tables:
+            self._tables[size, device, dtype] = rotation_table(size, self.channels, self.base, device, dtype)
+        cos_TC, sin_TC = self._tables[size, device, dtype]
+        return cos_TC[:tokens], sin_TC[:tokens]
+
+
+class _SlowRotation(_Rotation):
+    def __init__(self, channels: int, base: float, quick: int, share: float) -> None:
+        super().__init__(channels, base)
+        self.quick, self.share = quick, share
+
+    @torch.no_grad()
+    def begin(self, weight_HCD: Tensor) -> None:
+        """Pairs are numbered from the quickest on."""
+        for half_HFD in weight_HCD.chunk(2, dim=1):
+            half_HFD[:, : self.quick] *= self.share
