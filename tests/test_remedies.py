@@ -16,13 +16,13 @@ from torch import Tensor, nn
 
 from lengthlab import models
 from lengthlab.errors import LabError
-from lengthlab.models import Attention, Rope, SlowRope
+from lengthlab.models import AdaptiveTemperature, Attention, Rope, SlowRope
 from lengthlab.models.asked import pick
 from lengthlab.models.chance import Chance
 from lengthlab.models.entmax import entmax15
 from lengthlab.models.positions import POSITIONS
 from lengthlab.models.scores import SCORES
-from lengthlab.models.temperature import entropy
+from lengthlab.models.temperature import VELICKOVIC, entropy
 from lengthlab.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthlab.training.precision import BF16, FP32, Precision
 from lengthlab.training.result import claim
@@ -42,7 +42,8 @@ every_pair = pytest.mark.parametrize(("positions", "scores"), list(product(POSIT
 
 def attention_of(positions: str, scores: str) -> nn.Module:
     torch.manual_seed(0)
-    module = Attention(HEADS, positions, scores).build(WIDTH).double()
+    made = AdaptiveTemperature(VELICKOVIC) if scores == "adaptive-temperature" else scores
+    module = Attention(HEADS, positions, made).build(WIDTH).double()
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
     return module.eval()

@@ -6,6 +6,7 @@ import math
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -16,12 +17,14 @@ from lengthlab import models
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import accuracy, evaluation_set
 from lengthlab.evaluation.sharpness import Pair, Probe
-from lengthlab.evaluation.temperature import fit_temperature, polynomial
+from lengthlab.evaluation.temperature import fit_temperature, polynomial, settle_temperatures
 from lengthlab.models import AdaptiveTemperature, sharpened
 from lengthlab.models.model import speak
+from lengthlab.models.temperature import VELICKOVIC, FittedTemperature
 from lengthlab.switch import Delay, find
 from lengthlab.tasks import Answer, Batch, ModuloRecall
-from small_runs import identical
+from lengthlab.training import train
+from small_runs import end_to_end_run, identical
 
 TASK = ModuloRecall(modulus=2, values=4, keys=24)
 KNOWN = 3.0
@@ -212,11 +215,58 @@ def test_scores_that_scale_their_queries_go_on_doing_so() -> None:
 def test_the_last_of_two_temperatures_counts() -> None:
     network, tokens_BT = network_of().eval(), torch.randint(TASK.vocabulary, (2, 30))
     once = sharpened(network, AdaptiveTemperature((2.0,)))
-    twice = sharpened(sharpened(network, AdaptiveTemperature()), AdaptiveTemperature((2.0,)))
+    twice = sharpened(sharpened(network, AdaptiveTemperature(VELICKOVIC)), AdaptiveTemperature((2.0,)))
     assert torch.equal(twice(tokens_BT), once(tokens_BT))
 
 
+# Fitted when training is over
+
+
+def test_a_run_is_trained_as_with_plain_scores_and_measured_with_a_temperature_fitted_to_it(tmp_path: Path) -> None:
+    plain, adaptive = (
+        end_to_end_run(model=models.hybrid_block(8, blocks=1, heads=2, positions="none", scores=scores), evaluate=(3, 12))
+        for scores in ("none", AdaptiveTemperature(times=(1, 2, 100)))
+    )
+    trained, result = train(plain, tmp_path).network(), train(adaptive, tmp_path)
+    fitted = result.network()
+    fit = fit_temperature(trained, plain.task, [3, 6])
+    (scores,) = (module for module in fitted.modules() if isinstance(module, FittedTemperature))
+    assert [value for value in scores.coefficients.tolist() if value] == pytest.approx(fit.coefficients)
+    assert float(scores.flat) == pytest.approx(fit.flat)
+    weights = trained.state_dict()
+    assert identical({name: fitted.state_dict()[name] for name in weights}, weights)
+    sharp = sharpened(trained, fit.temperature)
+    counted = {(count.length, count.question): count.correct for count in result.counts}
+    assert counted == {(count.length, count.question): count.correct for count in accuracy(sharp, plain.task, [3, 12])}
+
+
+def test_a_task_without_the_question_leaves_the_scores_as_they_are() -> None:
+    task = ModuloRecall(modulus=2, values=4, keys=24, questions=("modulo",))
+    network = network_of(scores="adaptive-temperature")
+    before = deepcopy(network.state_dict())
+    settle_temperatures(network, task, longest=6)
+    assert identical(network.state_dict(), before)
+    settle_temperatures(network, TASK, longest=6)
+    assert not identical(network.state_dict(), before)
+
+
+def test_what_is_not_fitted_yet_sharpens_nothing() -> None:
+    network = network_of(scores="adaptive-temperature").eval()
+    plain, tokens_BT = network_of().eval(), torch.randint(TASK.vocabulary, (2, 30))
+    assert torch.allclose(network(tokens_BT), plain(tokens_BT), atol=1e-4)
+
+
 # What is refused
+
+
+def test_a_temperature_without_coefficients_is_refused_where_nothing_fits_it() -> None:
+    with pytest.raises(LabError, match=r"^a trained network is sharpened with coefficients"):
+        sharpened(network_of(), AdaptiveTemperature())
+
+
+def test_times_below_one_are_refused() -> None:
+    with pytest.raises(LabError, match=r"scores\.times must be one number or more, each at least 1, not \[0\]"):
+        AdaptiveTemperature(times=(0,))
 
 
 @pytest.mark.parametrize("scores", ["entmax", "adaptive-entmax", "stick-breaking"])

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from lengthlab.errors import require
 from lengthlab.evaluation.sharpness import Pair, Probe
-from lengthlab.models.temperature import AdaptiveTemperature
+from lengthlab.models.temperature import DEGREE, AdaptiveTemperature, FittedTemperature
 from lengthlab.tasks import Task
 
 SAMPLES = 500
@@ -42,7 +42,7 @@ def fit_temperature(
     lengths: Iterable[int],
     samples: int = SAMPLES,
     question: str = "recall",
-    degree: int = 4,
+    degree: int = DEGREE,
     seed: int = 1,
 ) -> Fit:
     """The adaptive temperature that suits a trained network at these lengths. The fit looks at all of them: where the network
@@ -70,6 +70,25 @@ def fit_temperature(
     pairs = tuple(pair for length in lengths for pair in probe.pairs(length))
     require(len(pairs) > 0, "all attention of the network is off, so there is nothing to sharpen: open it first")
     return Fit(question, polynomial(pairs, degree), min(pair.entropy for pair in pairs) / 2, pairs)
+
+
+def settle_temperatures(network: nn.Module, task: Task, longest: int) -> None:
+    """For a network that is trained, on lengths up to `longest`: fit the temperatures that wait for it; most have none.
+
+    >>> from lengthlab import models, tasks
+    >>> task = tasks.ModuloRecall(modulus=2, keys=8)
+    >>> network = models.transformer(width=8, blocks=1, heads=2, scores="adaptive-temperature").build(task.vocabulary)
+    >>> settle_temperatures(network, task, longest=4)
+    """
+    waiting = [part for part in network.modules() if isinstance(part, FittedTemperature) and part.question in task.questions]
+    if not waiting:
+        return
+    times, question = waiting[0].times, waiting[0].question
+    reach = task.longest or longest * max(times)
+    lengths = [number * longest for number in times if number * longest <= reach] or [reach]
+    fit = fit_temperature(network, task, lengths, question=question)
+    for part in waiting:
+        part.take(fit.temperature)
 
 
 def polynomial(pairs: Sequence[Pair], degree: int) -> tuple[float, ...]:

@@ -22,6 +22,7 @@ from lengthlab.models.linear import Linear
 from lengthlab.models.positions import POSITIONS, Begins, Biased, Positions, Turns
 from lengthlab.models.rope import Rope
 from lengthlab.models.scores import SCORES, PlainScores, Scores, Weighs
+from lengthlab.models.temperature import _AdaptiveTemperature
 
 PAIRS = 2**25
 """Of query and key, at a time, where weights are written out."""
@@ -79,6 +80,11 @@ class _Attention(Mixer):
                 positions.begin(weight_DD.view(heads, -1, width))
 
     @property
+    def _by_softmax(self) -> bool:
+        """Whether weights are a plain softmax; a temperature that adapts leaves training alone."""
+        return not isinstance(self.scores, Weighs) or (self.training and isinstance(self.scores, _AdaptiveTemperature))
+
+    @property
     def keeps_to_documents(self) -> bool:
         return is_known(self.positions) and is_known(self.scores)
 
@@ -97,7 +103,7 @@ class _Attention(Mixer):
         k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, at_BQ)
         q_BHQC = self.scores(q_BHQC, at_BQ, x_BQD)
-        if at_BQ is None and not isinstance(self.positions, Biased) and not isinstance(self.scores, Weighs):
+        if at_BQ is None and not isinstance(self.positions, Biased) and self._by_softmax:
             mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
         else:
             at_BQ = torch.arange(k_BHTC.shape[2], device=x_BQD.device)[None] if at_BQ is None else at_BQ
@@ -116,18 +122,19 @@ class _Attention(Mixer):
         bias_BHQT = None
         if isinstance(self.positions, Biased):
             bias_BHQT = self.positions.bias(at_BQ, tokens, heads).to(q_BHQC.dtype)
-        if not isinstance(self.scores, Weighs):
+        if self._by_softmax:
             mask = seen_BHQT if bias_BHQT is None else bias_BHQT.masked_fill(~seen_BHQT, -torch.inf)
             return F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, attn_mask=mask)
         scores_BHQT = q_BHQC @ k_BHTC.transpose(2, 3) / channels**0.5
         scores_BHQT = scores_BHQT if bias_BHQT is None else scores_BHQT + bias_BHQT
+        assert isinstance(self.scores, Weighs)
         return self.scores.weigh(scores_BHQT, seen_BHQT.expand_as(scores_BHQT)) @ v_BHTC
 
     def _mix_documents(
         self, x_1MD: Tensor, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents
     ) -> Tensor:
         """The same for every document of a row."""
-        by_kernel = isinstance(self.positions, Turns) and not isinstance(self.scores, Weighs)
+        by_kernel = isinstance(self.positions, Turns) and self._by_softmax
         if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
             return self._mix_by_kernel(x_1MD, q_1MD, kv_1NE, at_1M, documents)
         kv_BTE = documents.pad(kv_1NE)

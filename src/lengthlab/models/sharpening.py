@@ -13,19 +13,20 @@ from lengthlab.errors import require
 from lengthlab.models.attention import _Attention
 from lengthlab.models.compose import kebab
 from lengthlab.models.scores import Scores, Weighs
-from lengthlab.models.temperature import _AdaptiveTemperature
+from lengthlab.models.temperature import FittedTemperature, _AdaptiveTemperature
 
 
 def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:
     """A copy of a network, weights and all, in which every attention weighs by this temperature instead of by softmax.
 
     What the scores do to queries (log-n) stays. Plain scores and temperatures have no weights of their own, so there is a
-    second way: a model with `scores=AdaptiveTemperature(...)` loads the state of a run that was trained with plain scores.
+    second way: a model with `scores=AdaptiveTemperature(coefficients)` loads the state of a run that had plain scores.
 
     >>> from lengthlab.models import AdaptiveTemperature, transformer
+    >>> temperature = AdaptiveTemperature(coefficients=(0.5, 1.0))
     >>> plain = transformer(width=8, blocks=1, heads=2).build(vocabulary=12)
-    >>> sharp = sharpened(plain, AdaptiveTemperature())
-    >>> other = transformer(width=8, blocks=1, heads=2, scores="adaptive-temperature").build(vocabulary=12)
+    >>> sharp = sharpened(plain, temperature)
+    >>> other = transformer(width=8, blocks=1, heads=2, scores=temperature).build(vocabulary=12)
     >>> sharp.state_dict().keys() == plain.state_dict().keys() == other.state_dict().keys()
     True
     """
@@ -36,6 +37,8 @@ def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:
         scores = kebab(type(attention.scores).__name__.lstrip("_"))
         require(_by_softmax(attention.scores), f"{name} has {scores} instead of a softmax that a temperature could sharpen")
         weights = temperature.build(attention.heads, attention.q.in_features)
+        fitted = not isinstance(weights, FittedTemperature)
+        require(fitted, "a trained network is sharpened with coefficients: fit_temperature(network, ...).temperature has some")
         attention.scores = _Sharpened(attention.scores, weights).train(attention.training)
     return copy
 

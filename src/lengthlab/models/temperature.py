@@ -12,28 +12,43 @@ from torch import Tensor, nn
 
 from lengthlab.errors import require
 
+DEGREE = 4
+"""Of the polynomial, at the most."""
+VELICKOVIC = (-0.037, 0.481, -2.3, 4.917, -1.791)
+"""The coefficients of Veličković et al., fitted on a task of theirs."""
+
 
 @dataclass(frozen=True)
 class AdaptiveTemperature:
     """Scores are sharpened in evaluation alone, by how flat the weights are (Veličković et al. 2024, arXiv 2410.01104).
 
     They are multiplied by β(h), a polynomial in the entropy h of the weights, but never by less than one, and not where h is at
-    most `flat`. The coefficients, highest power first, are the authors', fitted on a task of theirs;
-    `evaluation/temperature.py` fits them to a network and a task of yours.
+    most `flat`. Without coefficients (highest power first) they are fitted to the network when its training is over, by
+    `evaluation/temperature.py`, on how `question` is answered at so many `times` the training length, as far as the task
+    reaches: lengths that training has not seen. A task without that question leaves the scores as they are.
     """
 
-    coefficients: tuple[float, ...] = (-0.037, 0.481, -2.3, 4.917, -1.791)
+    coefficients: tuple[float, ...] = ()
     flat: float = 0.5
+    times: tuple[int, ...] = (1, 2, 4)
+    question: str = "recall"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coefficients", tuple(map(float, self.coefficients)))
-        require(len(self.coefficients) >= 1, "scores.coefficients must be at least one number")
+        object.__setattr__(self, "times", tuple(self.times))
+        fits = len(self.times) > 0 and min(self.times) >= 1
+        require(fits, f"scores.times must be one number or more, each at least 1, not {list(self.times)}")
 
     def build(self, heads: int, width: int) -> nn.Module:
-        return _AdaptiveTemperature(self.coefficients, self.flat)
+        if self.coefficients:
+            return _AdaptiveTemperature(self.coefficients, self.flat)
+        return FittedTemperature(self.times, self.question)
 
 
 class _AdaptiveTemperature(nn.Module):
+    coefficients: tuple[float, ...] | Tensor
+    flat: float | Tensor
+
     def __init__(self, coefficients: tuple[float, ...], flat: float) -> None:
         super().__init__()
         self.coefficients, self.flat = coefficients, flat
@@ -54,6 +69,24 @@ class _AdaptiveTemperature(nn.Module):
         for coefficient in self.coefficients:
             beta = beta * h + coefficient
         return torch.where(h > self.flat, beta.clamp(min=1.0), torch.ones_like(h))
+
+
+class FittedTemperature(_AdaptiveTemperature):
+    """Begins with β = 1. What is fitted is kept with the weights."""
+
+    def __init__(self, times: tuple[int, ...], question: str) -> None:
+        nn.Module.__init__(self)
+        self.times, self.question = times, question
+        self.register_buffer("coefficients", torch.tensor([0.0] * DEGREE + [1.0]))
+        self.register_buffer("flat", torch.tensor(0.0))
+
+    def take(self, fitted: AdaptiveTemperature) -> None:
+        """From now on these."""
+        assert isinstance(self.coefficients, Tensor)
+        assert isinstance(self.flat, Tensor)
+        missing = DEGREE + 1 - len(fitted.coefficients)
+        self.coefficients.copy_(torch.tensor([0.0] * missing + list(fitted.coefficients)))
+        self.flat.fill_(fitted.flat)
 
 
 def entropy(weights: Tensor) -> Tensor:

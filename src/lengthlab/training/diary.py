@@ -7,6 +7,7 @@ from time import monotonic
 
 from lengthlab.errors import RunFailed
 from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.evaluation.temperature import settle_temperatures
 from lengthlab.store import Folder
 from lengthlab.training.checkpoint import save_checkpoint, save_weights
 from lengthlab.training.result import write_result
@@ -60,6 +61,7 @@ class Diary:
         seconds = self.seconds
         trainee.check_weights()
         trainee.enter_phase()  # a run that was killed while it was measured has not been in any
+        settle_temperatures(trainee.network, run.task, run.lengths[1])
         counts = accuracy(trainee.network, run.task, run.measured_at)
         save_weights(trainee, self.folder)
         write_result(run, self.folder, counts, trainee.mastery.ends, seconds, trainee.device, trainee.precision)
