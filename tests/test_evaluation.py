@@ -80,7 +80,7 @@ def samples(length: int, number: int, seed: int = 0) -> Tensor:
 def test_every_model_is_shown_the_same_samples_whatever_fits_into_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = samples(5, 120)[:, :-1]
     for tokens, knows in ((2**16, ("modulo", "recall")), (40, ("modulo",)), (1, ())):
-        monkeypatch.setattr(module, "TOKENS", tokens)
+        monkeypatch.setattr(module, "TOKENS", {"cpu": tokens})
         oracle = Oracle(TASK, knows)
         accuracy(oracle, TASK, [5], samples=120)
         assert torch.equal(torch.cat(oracle.seen), expected)
@@ -90,7 +90,7 @@ def test_every_model_is_shown_the_same_samples_whatever_fits_into_one_pass(monke
 def test_counts_do_not_depend_on_what_fits_into_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     network = small_model().build(TASK.vocabulary)
     whole = accuracy(network, TASK, [3, 6], samples=70)
-    monkeypatch.setattr(module, "TOKENS", 50)
+    monkeypatch.setattr(module, "TOKENS", {"cpu": 50})
     assert accuracy(network, TASK, [3, 6], samples=70) == whole
 
 

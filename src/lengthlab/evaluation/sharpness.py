@@ -95,8 +95,7 @@ class Probe:
 
     def _batches(self, length: int) -> Iterator[Batch]:
         device = next(self.network.parameters()).device
-        for batch in together(evaluation_set(self.task, length, self.samples, self.seed)):
-            yield batch.to(device)
+        yield from together(evaluation_set(self.task, length, self.samples, self.seed), device)
 
 
 @dataclass(frozen=True)
