@@ -202,9 +202,24 @@ def test_the_figure_is_the_same_every_time(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in STUDIES if (ROOT / "published" / name).exists()])
 def test_the_committed_page_is_what_the_published_rows_come_to(name: str) -> None:
     page = ROOT / "docs" / "far" / f"{name}.md"
-    study = findings_of(name, *read_study(name, None, (str(ROOT / "published"),), None))
+    sources = (str(ROOT / "published"),)
+    study = findings_of(name, *read_study(name, None, sources, None), sources)
     files = study_files(study, page, study_pictures(study))
     command = f"lengthlab reproduce {name} --from published --page docs/far/{name}.md"
     assert page.read_bytes() == files.pop(page.name), f"run: {command}"
     for file, data in files.items():  # by what they say: how they are drawn may change with matplotlib
         assert texts((page.parent / file).read_bytes()) == texts(data), f"run: {command}"
+
+
+def test_the_papers_hybrids_are_drawn_beside_where_their_rows_are_at_hand() -> None:
+    published = ROOT / "published"
+    for source, there in ((published, True), (published / "far", False)):
+        study = findings_of("far", *read_study("far", "gpu", (str(source),), None), (str(source),))
+        assert (b"the paper's hybrids, delayed" in study_pictures(study)["far.svg"]) is there
+        assert ("as `lengthlab reproduce dat` has them" in study_page(study)) is there
+
+
+def test_other_training_ranges_than_the_papers_stand_alone() -> None:
+    study = findings_of("far", wanted_of_study("far", "cpu"), Found((), ()), (str(ROOT / "published"),))
+    assert study.longest != 25
+    assert study.beside == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ import click
 from lengthlab.cli import options
 from lengthlab.cli.call import best_device, typed
 from lengthlab.errors import LabError
+from lengthlab.paper.cells import TRAINED
 
 if TYPE_CHECKING:
     from lengthlab.cli.sources import Found, Wanted
     from lengthlab.report.study import Findings
+    from lengthlab.rows import Row
 
 ABOUT = {
     "far": "Both skills of one model, to 40 times its training length and beyond.",
@@ -58,7 +61,7 @@ def reproduce_study(name: str, size: str | None, seeds: int | None, asked: optio
         wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
         out = out or Path(asked.store) / f"{name}-{wanted.profile}"
         found = train(wanted, seeds or STUDIES[name].seeds, asked, out)
-    results = findings_of(name, wanted, found)
+    results = findings_of(name, wanted, found, asked.sources)
     show_study(results)
     for path in write_study(results, out, asked.page):
         click.echo(f"wrote {path}")
@@ -88,15 +91,27 @@ def wanted_of_study(name: str, size: str) -> Wanted:
     return Wanted(name, size, tuple(lengths), lambda seeds: study.trials(size, seeds))
 
 
-def findings_of(name: str, wanted: Wanted, found: Found) -> Findings:
-    """What is shown of a study."""
+def findings_of(name: str, wanted: Wanted, found: Found, sources: Sequence[str] = ()) -> Findings:
+    """What is shown of a study; `sources` may have the paper's rows, to be shown beside it."""
     from lengthlab.experiments import STUDIES
     from lengthlab.report.study import Findings
 
     study, trials = STUDIES[name], wanted.trials((0,))
     longest, cells = trials[0].run.lengths[1], tuple(trial.cell for trial in trials)
-    asked = Findings(name, study.title, study.question, longest, wanted.lengths, cells, study.reference)
+    beside = _paper_rows(sources) if study.beside_paper and longest == TRAINED[1] else ()
+    asked = Findings(name, study.title, study.question, longest, wanted.lengths, cells, study.reference, beside=beside)
     return asked.having(found.rows, found.made, found.courses)
+
+
+def _paper_rows(sources: Sequence[str]) -> tuple[Row, ...]:
+    """Of the paper's figure, where there are any."""
+    from lengthlab.cli.sources import read_sources, wanted_of_paper
+
+    try:
+        found = read_sources(sources, wanted_of_paper("short"), typed())
+    except LabError:
+        return ()
+    return tuple(row for row in found.rows if row.part == "figure1")
 
 
 studies = [_command(name, about) for name, about in ABOUT.items()]

@@ -38,4 +38,5 @@ STUDY = Study(
     question="How far does one model keep both skills?",
     arms=arms,
     seeds=3,
+    beside_paper=True,
 )

@@ -67,7 +67,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Study:
-    """`arms` are those of a size; `seeds` are how many are published; costs are told in multiples of the arm `reference`."""
+    """`arms` are those of a size; `seeds` are how many are published; costs are told in multiples of the arm `reference`.
+
+    `beside_paper`: its figure shows the paper's hybrids as well, where their rows are at hand and were trained on as much.
+    """
 
     name: str
     title: str
@@ -75,6 +78,7 @@ class Study:
     arms: Callable[[str], list[Arm]]
     seeds: int
     reference: str = ""
+    beside_paper: bool = False
 
     def trials(self, size: str, seeds: Sequence[int]) -> list[Trial]:
         return [

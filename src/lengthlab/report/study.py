@@ -17,7 +17,9 @@ QUESTIONS = ("both", "modulo", "recall")
 
 @dataclass(frozen=True)
 class Findings:
-    """A study and its rows; an arm without rows is missing. Costs are told in multiples of the arm `reference`."""
+    """A study and its rows; an arm without rows is missing. Costs are told in multiples of the arm `reference`. `beside`: rows
+    of the paper's figure, to be drawn with it.
+    """
 
     name: str
     title: str
@@ -29,6 +31,7 @@ class Findings:
     rows: tuple[Row, ...] = ()
     made: tuple[Making, ...] = ()
     courses: tuple[Course, ...] = ()
+    beside: tuple[Row, ...] = ()
 
     def having(self, rows: Iterable[Row], made: Iterable[Making], courses: Iterable[Course]) -> Findings:
         """With the rows of its cells, in their order, the entries that made them and how their training went."""

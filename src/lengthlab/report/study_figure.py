@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lengthlab.paper.cells import GREEN
-from lengthlab.report.comparison import Line
+from lengthlab.paper.cells import CELLS, GREEN, HYBRIDS
+from lengthlab.report.comparison import Line, compare
 from lengthlab.report.figure import COLOURS, TITLES, blank, draw_runs, finish, panels, rendered, shade_trained
 from lengthlab.report.grid import FAINT, INK, shade
 from lengthlab.report.study import QUESTIONS, Findings
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = len(COLOURS)
+PAPER = {"delayed": COLOURS[1], "end-to-end": "#999999"}
 
 
 def study_pictures(study: Findings) -> dict[str, bytes]:
@@ -33,6 +34,7 @@ def study_curves(study: Findings) -> Figure:
 
 def _panel(axes: Axes, study: Findings, question: str) -> None:
     shade_trained(axes, (1, study.longest))
+    _draw_paper(axes, study, question)
     for line, colour in zip(study.lines(question), COLOURS, strict=False):
         of_seeds = [[row for entry in line.entries for row in entry.rows if row.seed == seed] for seed in line.seeds]
         draw_runs(axes, f"{line.cell.part}, {line.cell.training}", of_seeds, {"color": colour})
@@ -40,6 +42,17 @@ def _panel(axes: Axes, study: Findings, question: str) -> None:
     axes.set_xlim(left=study.longest / 3)
     axes.set_xticks(study.lengths, [str(length) for length in study.lengths], fontsize=8, rotation=45)
     finish(axes, question)
+
+
+def _draw_paper(axes: Axes, study: Findings, question: str) -> None:
+    """Every hybrid of the paper's figure, thin; one entry in the legend for each training."""
+    for training, colour in PAPER.items():
+        cells = [cell for cell in CELLS if (cell.part, cell.training) == ("figure1", training) and cell.model in HYBRIDS]
+        lines = [line for line in compare(study.beside, cells, question) if line.runs]
+        for line in lines:
+            known = [(entry.length, entry.ours) for entry in line.entries if entry.ours is not None]
+            label = f"the paper's hybrids, {training.replace('-', ' ')}" if line is lines[0] else None
+            axes.plot(*zip(*known, strict=True), color=colour, lw=1.0, alpha=0.8, label=label)
 
 
 def study_map(study: Findings) -> Figure:
@@ -62,6 +75,8 @@ def _block(axes: Axes, study: Findings, lines: Sequence[Line | None]) -> None:
     from matplotlib.patches import Rectangle
 
     for top, line in enumerate(lines):
+        if line is None or not line.runs:
+            axes.text(0.15, top + 0.52, "missing", va="center", fontsize=6, color=FAINT, style="italic")
         for column, entry in enumerate(line.entries if line else ()):
             if entry.ours is None:
                 continue

@@ -20,6 +20,11 @@ from lengthlab.report.study import QUESTIONS, Findings
 NAMES = ("arm", "model", "training")
 COURSE = ("steps", "opened", "slept", "ms a step")
 
+BESIDE = (
+    "Thin: the five hybrids of the paper's Figure 1, with rotary positions, as `lengthlab reproduce dat` has them. The paper's "
+    "own curves are a picture without numbers; its text has every delayed hybrid above 0.90 at n = 75, and lower at 100."
+)
+
 
 def study_table(study: Findings) -> Table:
     """For the terminal: a line for each arm and question, the mean over seeds; then each seed's `both`."""
@@ -69,6 +74,8 @@ def _opening(study: Findings, pictures: str) -> Iterator[str]:
     )
     if study.rows:
         yield from ("", f"![{study.title}: accuracy by length]({pictures}{study.name}.svg)")
+    if study.rows and study.beside:
+        yield from ("", BESIDE)
 
 
 def _overview(study: Findings) -> Iterator[str]:
