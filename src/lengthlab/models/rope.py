@@ -27,7 +27,6 @@ class Rope:
         require(self.base > 0, f"positions.base must be above 0, not {self.base}")
 
     def build(self, channels: int) -> nn.Module:
-        require(channels % 2 == 0, f"rope turns pairs of channels, so a head needs an even width, not {channels}")
         return _Rotation(channels, self.base)
 
 
@@ -50,7 +49,6 @@ class SlowRope(Rope):
         require(0 < self.share <= 1, f"positions.share must be above 0 and at most 1, not {self.share}")
 
     def build(self, channels: int) -> nn.Module:
-        super().build(channels)
         return _SlowRotation(channels, self.base, self.quick(channels), self.share)
 
     def quick(self, channels: int) -> int:
@@ -67,6 +65,7 @@ class _Rotation(nn.Module):
 
     def __init__(self, channels: int, base: float) -> None:
         super().__init__()
+        require(channels % 2 == 0, f"rope turns pairs of channels, so a head needs an even width, not {channels}")
         self.channels, self.base = channels, base
         self._tables: dict[tuple[int, torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
         self._angles: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
