@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from lengthlab.evaluation import accuracy as module
 from lengthlab.evaluation.accuracy import DRAWN, Count, accuracy, evaluation_set
 from lengthlab.evaluation.interval import wilson
+from lengthlab.models import hybrid_block
+from lengthlab.models.positions import POSITIONS
 from lengthlab.tasks import ModuloRecall, Task
-from small_runs import TASK, small_model
+from small_runs import TASK
 
 
 class Oracle(nn.Module):
@@ -87,11 +89,25 @@ def test_every_model_is_shown_the_same_samples_whatever_fits_into_one_pass(monke
         assert max(tokens_BT.numel() for tokens_BT in oracle.seen) <= max(tokens, expected.shape[1])
 
 
-def test_counts_do_not_depend_on_what_fits_into_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = small_model().build(TASK.vocabulary)
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_counts_do_not_depend_on_what_fits_into_one_pass(positions: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = hybrid_block(width=8, blocks=1, heads=2, positions=positions).build(TASK.vocabulary)
     whole = accuracy(network, TASK, [3, 6], samples=70)
     monkeypatch.setattr(module, "TOKENS", {"cpu": 50})
     assert accuracy(network, TASK, [3, 6], samples=70) == whole
+
+
+def test_what_has_no_room_is_measured_in_halves() -> None:
+    class Cramped(Oracle):
+        def forward(self, tokens_BT: Tensor) -> Tensor:
+            if len(tokens_BT) > 3:
+                raise torch.OutOfMemoryError
+            return super().forward(tokens_BT)
+
+    roomy, cramped = (kind(TASK, knows=("modulo",)) for kind in (Oracle, Cramped))
+    assert accuracy(cramped, TASK, [5], samples=60) == accuracy(roomy, TASK, [5], samples=60)
+    assert torch.equal(torch.cat(cramped.seen), torch.cat(roomy.seen))
+    assert max(map(len, cramped.seen)) <= 3
 
 
 def test_samples_differ_by_length_and_by_seed_and_by_nothing_else() -> None:

@@ -284,3 +284,24 @@ def test_slow_rope_begins_faint_in_the_pairs_that_turn_quickly() -> None:
 def test_slow_rope_says_what_is_wrong_with_it(wrong: dict[str, float], said: str) -> None:
     with pytest.raises(LabError, match=f"positions.{said} must be"):
         SlowRope(**wrong)
+
+
+def test_positions_of_ones_own_may_set_the_first_weights() -> None:
+    class Halved(nn.Module):
+        def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+            return q_BHQC, k_BHTC
+
+        def set_first_weights(self, weight_HCD: Tensor) -> None:
+            weight_HCD /= 2
+
+    class Own:
+        def build(self, channels: int) -> nn.Module:
+            return Halved()
+
+    built = []
+    for positions in ("none", Own()):
+        torch.manual_seed(0)
+        built.append(Attention(HEADS, positions).build(WIDTH))
+    assert torch.equal(built[1].q.weight, built[0].q.weight / 2)
+    assert torch.equal(built[1].kv.weight[:WIDTH], built[0].kv.weight[:WIDTH] / 2)
+    assert torch.equal(built[1].kv.weight[WIDTH:], built[0].kv.weight[WIDTH:])

@@ -20,7 +20,7 @@ from lengthlab.evaluation.sharpness import Pair, Probe
 from lengthlab.evaluation.temperature import fit_temperature, polynomial, settle_temperatures
 from lengthlab.models import AdaptiveTemperature, sharpened
 from lengthlab.models.model import speak
-from lengthlab.models.temperature import VELICKOVIC, FittedTemperature
+from lengthlab.models.temperature import VELICKOVIC, Temperature
 from lengthlab.switch import Delay, find
 from lengthlab.tasks import Answer, Batch, ModuloRecall
 from lengthlab.training import train
@@ -230,7 +230,7 @@ def test_a_run_is_trained_as_with_plain_scores_and_measured_with_a_temperature_f
     trained, result = train(plain, tmp_path).network(), train(adaptive, tmp_path)
     fitted = result.network()
     fit = fit_temperature(trained, plain.task, [3, 6])
-    (scores,) = (module for module in fitted.modules() if isinstance(module, FittedTemperature))
+    (scores,) = (module for module in fitted.modules() if isinstance(module, Temperature))
     assert [value for value in scores.coefficients.tolist() if value] == pytest.approx(fit.coefficients)
     assert float(scores.flat) == pytest.approx(fit.flat)
     weights = trained.state_dict()
@@ -240,12 +240,14 @@ def test_a_run_is_trained_as_with_plain_scores_and_measured_with_a_temperature_f
     assert counted == {(count.length, count.question): count.correct for count in accuracy(sharp, plain.task, [3, 12])}
 
 
-def test_a_task_without_the_question_leaves_the_scores_as_they_are() -> None:
-    task = ModuloRecall(modulus=2, values=4, keys=24, questions=("modulo",))
-    network = network_of(scores="adaptive-temperature")
+def test_attention_that_is_off_to_the_end_is_left_as_it_is() -> None:
+    network = models.hybrid_block(8, blocks=1, heads=2, scores="adaptive-temperature").build(TASK.vocabulary)
     before = deepcopy(network.state_dict())
-    settle_temperatures(network, task, longest=6)
+    switch = Delay(find(network, "attention"))
+    switch.close()
+    settle_temperatures(network, TASK, longest=6)
     assert identical(network.state_dict(), before)
+    switch.open()
     settle_temperatures(network, TASK, longest=6)
     assert not identical(network.state_dict(), before)
 
@@ -264,9 +266,28 @@ def test_a_temperature_without_coefficients_is_refused_where_nothing_fits_it() -
         sharpened(network_of(), AdaptiveTemperature())
 
 
-def test_times_below_one_are_refused() -> None:
-    with pytest.raises(LabError, match=r"scores\.times must be one number or more, each at least 1, not \[0\]"):
-        AdaptiveTemperature(times=(0,))
+@pytest.mark.parametrize("times", [(0,), (), (1.5, 2)])
+def test_times_that_are_no_numbers_of_lengths_are_refused(times: tuple[Any, ...]) -> None:
+    with pytest.raises(LabError, match=r"^scores\.times must be whole numbers, one or more, each at least 1"):
+        AdaptiveTemperature(times=times)
+
+
+def two_blocks(first: Any, second: Any) -> models.Model:
+    blocks = (models.residual(models.Attention(2, "none", scores)) for scores in (first, second))
+    return models.Model("two-blocks", 8, models.chain(*blocks))
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (two_blocks(AdaptiveTemperature(), "entmax"), r"has entmax instead of a softmax"),
+        (two_blocks(AdaptiveTemperature(), AdaptiveTemperature(times=(1,))), r"are to be the same in all attention"),
+        (two_blocks(AdaptiveTemperature(question="recal"), "none"), r"has no question 'recal'; did you mean 'recall'"),
+    ],
+)
+def test_what_could_not_be_fitted_after_training_is_refused_before_it(model: models.Model, text: str) -> None:
+    with pytest.raises(LabError, match=text):
+        end_to_end_run(model=model)
 
 
 @pytest.mark.parametrize("scores", ["entmax", "adaptive-entmax", "stick-breaking"])

@@ -15,8 +15,10 @@ import torch
 from torch import nn
 
 from lengthlab import content
-from lengthlab.errors import LabError, explain, require
+from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.models import AnyModel
+from lengthlab.models.sharpening import check_sharpening
+from lengthlab.models.temperature import Temperature
 from lengthlab.schedule import Mastered, Phase, Schedule
 from lengthlab.seeds import seed_for
 from lengthlab.switch import find
@@ -60,6 +62,7 @@ class Run:
         blueprint = _blueprint_of(self.model, self.task.vocabulary)
         for phase in self.schedule.phases:
             self._check_phase(phase, blueprint)
+        self._check_temperatures(blueprint)
 
     def _check_phase(self, phase: Phase, blueprint: nn.Module) -> None:
         for question in phase.asks:
@@ -86,6 +89,16 @@ class Run:
             self.task.check_length(goal.times * self.lengths[1])
         except LabError as error:
             raise LabError(f"the schedule looks at {goal.times} times the longest length: {error}") from None
+
+    def _check_temperatures(self, blueprint: nn.Module) -> None:
+        """What is fitted after training has to be right before it."""
+        waiting = {part.made_of for part in blueprint.modules() if isinstance(part, Temperature) and part.waits}
+        require(len(waiting) <= 1, "adaptive temperatures that are fitted after training are to be the same in all attention")
+        for temperature in waiting:
+            question, asked = temperature.question, self.task.questions
+            known = question in asked
+            require(known, f"scores.question: task '{self.task.name}' has no question '{question}'; {nearest(question, asked)}")
+            check_sharpening(blueprint)
 
     @cached_property
     def id(self) -> str:

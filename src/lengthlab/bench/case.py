@@ -86,6 +86,7 @@ def shape_of(model: object) -> Shape:
     attention = next((part for part in parts if isinstance(part, Attention)), None)
     if attention is None:
         return Shape(model.name, model.width)
+    # With which weights rope begins makes no difference to a step.
     plain = isinstance(attention.positions, Rope) and isinstance(attention.scores, PlainScores)
     require(plain, "the textbook loop has rotary positions and plain scores, as the paper has")
     blocks = next(part.times for part in parts if isinstance(part, Repeat))

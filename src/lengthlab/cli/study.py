@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def reproduce_study(name: str, size: str | None, seeds: int | None, asked: optio
         wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
         out = out or Path(asked.store) / f"{name}-{wanted.profile}"
         found = train(wanted, seeds or STUDIES[name].seeds, asked, out)
-    results = findings_of(name, wanted, found, asked.sources)
+    results = findings_of(name, wanted, found, asked.sources or asked.have)
     show_study(results)
     for path in write_study(results, out, asked.page):
         click.echo(f"wrote {path}")
@@ -105,13 +106,13 @@ def findings_of(name: str, wanted: Wanted, found: Found, sources: Sequence[str] 
 
 def _paper_rows(sources: Sequence[str]) -> tuple[Row, ...]:
     """Of the paper's figure, where there are any."""
-    from lengthlab.cli.sources import read_sources, wanted_of_paper
+    from lengthlab.cli.sources import read_sources, together, wanted_of_paper
 
-    try:
-        found = read_sources(sources, wanted_of_paper("short"), typed())
-    except LabError:
-        return ()
-    return tuple(row for row in found.rows if row.part == "figure1")
+    found = {}
+    for name in dict.fromkeys(sources):
+        with suppress(LabError):  # most folders have none
+            found[name] = read_sources((name,), wanted_of_paper("short"), typed())
+    return tuple(row for row in together(found).rows if row.part == "figure1")
 
 
 studies = [_command(name, about) for name, about in ABOUT.items()]

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from lengthlab.evaluation.interval import wilson
 from lengthlab.models.model import speak
@@ -22,7 +22,7 @@ DRAWN = 50
 """Samples are drawn so many at a time, each draw with a seed of its own: the set does not depend on the memory at hand."""
 TOKENS = {"cpu": 2**16, "cuda": 2**18}
 """Tokens in one forward pass at the most, so that memory does not grow with the number of samples. A GPU walks many sequences
-as fast as few; at width 256 so many tokens take 1.6 GB.
+as fast as few; at width 256 so many tokens take about 1.6 GB, and where that is too much, half as many are tried.
 """
 
 
@@ -72,13 +72,24 @@ def _at(network: nn.Module, task: Task, length: int, samples: int, seed: int) ->
     device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
     right = dict.fromkeys((*task.questions, "both"), 0)
     for batch in together(evaluation_set(task, length, samples, seed), device):
-        at_BQ = torch.stack([batch.answers[question].position_B for question in task.questions], dim=1)
-        say_BQ = torch.stack([batch.answers[question].token_B for question in task.questions], dim=1)
-        right_BQ = speak(network, batch.tokens_BT[:, :-1], at_BQ).argmax(dim=-1) == say_BQ
+        right_BQ = _answered(network, task, batch)
         for question, number in zip(task.questions, right_BQ.sum(dim=0).tolist(), strict=True):
             right[question] += number
         right["both"] += int(right_BQ.all(dim=1).sum())
     return [Count(length, question, number, samples) for question, number in right.items()]
+
+
+def _answered(network: nn.Module, task: Task, batch: Batch) -> Tensor:
+    """right_BQ: which questions of which samples; in halves where a GPU has no room for all at once."""
+    at_BQ = torch.stack([batch.answers[question].position_B for question in task.questions], dim=1)
+    say_BQ = torch.stack([batch.answers[question].token_B for question in task.questions], dim=1)
+    try:
+        return speak(network, batch.tokens_BT[:, :-1], at_BQ).argmax(dim=-1) == say_BQ
+    except torch.OutOfMemoryError:
+        half = len(batch.tokens_BT) // 2
+        if half == 0:
+            raise
+    return torch.cat([_answered(network, task, _rows(batch, rows)) for rows in (slice(half), slice(half, None))])
 
 
 def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iterator[Batch]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from lengthlab.errors import require
 from lengthlab.evaluation.sharpness import Pair, Probe
-from lengthlab.models.temperature import DEGREE, AdaptiveTemperature, FittedTemperature
+from lengthlab.models.temperature import DEGREE, AdaptiveTemperature, Temperature
 from lengthlab.tasks import Task
 
 SAMPLES = 500
@@ -80,13 +80,15 @@ def settle_temperatures(network: nn.Module, task: Task, longest: int) -> None:
     >>> network = models.transformer(width=8, blocks=1, heads=2, scores="adaptive-temperature").build(task.vocabulary)
     >>> settle_temperatures(network, task, longest=4)
     """
-    waiting = [part for part in network.modules() if isinstance(part, FittedTemperature) and part.question in task.questions]
+    waiting = [part for part in network.modules() if isinstance(part, Temperature) and part.waits]
     if not waiting:
         return
-    times, question = waiting[0].times, waiting[0].question
-    reach = task.longest or longest * max(times)
-    lengths = [number * longest for number in times if number * longest <= reach] or [reach]
-    fit = fit_temperature(network, task, lengths, question=question)
+    made_of = waiting[0].made_of
+    reach = task.longest or longest * max(made_of.times)
+    lengths = [number * longest for number in made_of.times if number * longest <= reach] or [reach]
+    if not Probe(network, task, made_of.question, samples=1).entropies(lengths[0]):
+        return  # all attention is off
+    fit = fit_temperature(network, task, lengths, question=made_of.question)
     for part in waiting:
         part.take(fit.temperature)
 

@@ -22,7 +22,7 @@ from lengthlab.models.linear import Linear
 from lengthlab.models.positions import POSITIONS, Begins, Biased, Positions, Turns
 from lengthlab.models.rope import Rope
 from lengthlab.models.scores import SCORES, PlainScores, Scores, Weighs
-from lengthlab.models.temperature import _AdaptiveTemperature
+from lengthlab.models.temperature import Temperature
 
 PAIRS = 2**25
 """Of query and key, at a time, where weights are written out."""
@@ -76,13 +76,14 @@ class _Attention(Mixer):
         self.scores = scores
         self.out = Linear(width, width)
         if isinstance(positions, Begins):
-            for weight_DD in (self.q.weight, self.kv.weight[:width]):
-                positions.begin(weight_DD.view(heads, -1, width))
+            with torch.no_grad():
+                for weight_DD in (self.q.weight, self.kv.weight[:width]):
+                    positions.set_first_weights(weight_DD.view(heads, -1, width))
 
     @property
-    def _by_softmax(self) -> bool:
+    def _softmax_now(self) -> bool:
         """Whether weights are a plain softmax; a temperature that adapts leaves training alone."""
-        return not isinstance(self.scores, Weighs) or (self.training and isinstance(self.scores, _AdaptiveTemperature))
+        return not isinstance(self.scores, Weighs) or (self.training and isinstance(self.scores, Temperature))
 
     @property
     def keeps_to_documents(self) -> bool:
@@ -103,7 +104,7 @@ class _Attention(Mixer):
         k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, at_BQ)
         q_BHQC = self.scores(q_BHQC, at_BQ, x_BQD)
-        if at_BQ is None and not isinstance(self.positions, Biased) and self._by_softmax:
+        if at_BQ is None and not isinstance(self.positions, Biased) and self._softmax_now:
             mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
         else:
             at_BQ = torch.arange(k_BHTC.shape[2], device=x_BQD.device)[None] if at_BQ is None else at_BQ
@@ -122,7 +123,7 @@ class _Attention(Mixer):
         bias_BHQT = None
         if isinstance(self.positions, Biased):
             bias_BHQT = self.positions.bias(at_BQ, tokens, heads).to(q_BHQC.dtype)
-        if self._by_softmax:
+        if self._softmax_now:
             mask = seen_BHQT if bias_BHQT is None else bias_BHQT.masked_fill(~seen_BHQT, -torch.inf)
             return F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, attn_mask=mask)
         scores_BHQT = q_BHQC @ k_BHTC.transpose(2, 3) / channels**0.5
@@ -134,7 +135,7 @@ class _Attention(Mixer):
         self, x_1MD: Tensor, q_1MD: Tensor, kv_1NE: Tensor, at_1M: Tensor | None, documents: Documents
     ) -> Tensor:
         """The same for every document of a row."""
-        by_kernel = isinstance(self.positions, Turns) and self._by_softmax
+        by_kernel = isinstance(self.positions, Turns) and self._softmax_now
         if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
             return self._mix_by_kernel(x_1MD, q_1MD, kv_1NE, at_1M, documents)
         kv_BTE = documents.pad(kv_1NE)

@@ -12,7 +12,9 @@ MASK = 2**32 - 1
 
 
 class Chance(nn.Module):
-    """Draws anew at every call in training, and always the same otherwise. The count is kept with the weights."""
+    """Draws anew for every sample at every call in training, and the same for all otherwise, so that what is measured does not
+    depend on who is measured together. The count is kept with the weights.
+    """
 
     count: Tensor
 
@@ -22,11 +24,12 @@ class Chance(nn.Module):
 
     def forward(self, samples: int, numbers: int) -> Tensor:
         """uniform_BN in [0, 1), fp32."""
-        if self.training:
-            self.count += 1
-        count = self.count if self.training else torch.zeros_like(self.count)
+        if not self.training:
+            place_N = torch.arange(numbers, device=self.count.device)
+            return uniform(place_N, torch.zeros_like(self.count)).expand(samples, numbers)
+        self.count += 1
         place_BN = torch.arange(samples * numbers, device=self.count.device).view(samples, numbers)
-        return uniform(place_BN, count)
+        return uniform(place_BN, self.count)
 
 
 def uniform(place: Tensor, count: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class Turns(Protocol):
 class Begins(Protocol):
     """A module of positions that has a say in the weights that queries and keys begin with."""
 
-    def begin(self, weight_HCD: Tensor) -> None:
+    def set_first_weights(self, weight_HCD: Tensor) -> None:
         """Changes those of the queries, or of the keys, in place; D is the width."""
 
 

@@ -34,10 +34,10 @@ class Rope:
 class SlowRope(Rope):
     """Rotary positions that begin with what turns slowly: the same positions, and other first weights.
 
-    A pair of channels that turns by more than a radian within `tokens` matches at some distances and not at others, and no
-    training on short sequences tells it at which. Queries and keys begin in such pairs with `share` of the usual weights; all
-    pairs learn. That slow pairs carry content and quick ones place is from Barbero et al. 2024 (arXiv 2410.06205), who keep the
-    slowest from turning; to have them begin is ours. 205 tokens are 100 pairs of the paper's task and its questions.
+    A pair of channels that turns by more than a radian within `tokens` matches at some distances and not at others, and short
+    sequences do not show at which. Queries and keys begin in such pairs, but the slowest, with `share` of the usual weights;
+    all pairs learn. That slow pairs carry content and quick ones place is from Barbero et al. 2024 (arXiv 2410.06205), who keep
+    the slowest from turning; to have them begin is ours. 205 tokens are 100 pairs of the paper's task and its questions.
     """
 
     tokens: int = 205
@@ -51,13 +51,14 @@ class SlowRope(Rope):
     def build(self, channels: int) -> nn.Module:
         return _SlowRotation(channels, self.base, self.quick(channels), self.share)
 
-    def quick(self, channels: int) -> int:
-        """How many pairs turn by more than a radian within `tokens`.
+    def quick(self, channels: int) -> list[int]:
+        """The pairs that turn by more than a radian within `tokens`; the slowest is never one of them.
 
-        >>> SlowRope().quick(channels=128)
-        37
+        >>> len(SlowRope().quick(channels=128)), SlowRope().quick(channels=4)
+        (37, [0])
         """
-        return sum(self.tokens * self.base ** (-2 * pair / channels) > 1 for pair in range(channels // 2))
+        turns = [self.tokens * self.base ** (-2 * pair / channels) for pair in range(channels // 2)]
+        return [pair for pair, turn in enumerate(turns) if turn > 1 and turn != min(turns)]
 
 
 class _Rotation(nn.Module):
@@ -94,12 +95,10 @@ class _Rotation(nn.Module):
 
 
 class _SlowRotation(_Rotation):
-    def __init__(self, channels: int, base: float, quick: int, share: float) -> None:
+    def __init__(self, channels: int, base: float, quick: list[int], share: float) -> None:
         super().__init__(channels, base)
         self.quick, self.share = quick, share
 
-    @torch.no_grad()
-    def begin(self, weight_HCD: Tensor) -> None:
-        """Pairs are numbered from the quickest on."""
+    def set_first_weights(self, weight_HCD: Tensor) -> None:
         for half_HFD in weight_HCD.chunk(2, dim=1):
-            half_HFD[:, : self.quick] *= self.share
+            half_HFD[:, self.quick] *= self.share

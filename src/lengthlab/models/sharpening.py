@@ -13,7 +13,7 @@ from lengthlab.errors import require
 from lengthlab.models.attention import _Attention
 from lengthlab.models.compose import kebab
 from lengthlab.models.scores import Scores, Weighs
-from lengthlab.models.temperature import FittedTemperature, _AdaptiveTemperature
+from lengthlab.models.temperature import Temperature
 
 
 def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:
@@ -30,21 +30,29 @@ def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:
     >>> sharp.state_dict().keys() == plain.state_dict().keys() == other.state_dict().keys()
     True
     """
+    check_sharpening(network)
     copy = deepcopy(network)
-    attentions = {name: module for name, module in copy.named_modules() if isinstance(module, _Attention)}
-    require(len(attentions) > 0, "the network has no attention of lengthlab's, so there are no scores that could be sharpened")
-    for name, attention in attentions.items():
-        scores = kebab(type(attention.scores).__name__.lstrip("_"))
-        require(_by_softmax(attention.scores), f"{name} has {scores} instead of a softmax that a temperature could sharpen")
+    for attention in _attentions(copy).values():
         weights = temperature.build(attention.heads, attention.q.in_features)
-        fitted = not isinstance(weights, FittedTemperature)
-        require(fitted, "a trained network is sharpened with coefficients: fit_temperature(network, ...).temperature has some")
+        has_coefficients = not (isinstance(weights, Temperature) and weights.waits)
+        told = "a trained network is sharpened with coefficients: fit_temperature(network, ...).temperature has some"
+        require(has_coefficients, told)
         attention.scores = _Sharpened(attention.scores, weights).train(attention.training)
     return copy
 
 
-def _by_softmax(scores: nn.Module) -> bool:
-    return not isinstance(scores, Weighs) or isinstance(scores, (_AdaptiveTemperature, _Sharpened))
+def check_sharpening(network: nn.Module) -> None:
+    """Whether there is attention, and all of it by softmax."""
+    attentions = _attentions(network)
+    require(len(attentions) > 0, "the network has no attention of lengthlab's, so there are no scores that could be sharpened")
+    for name, attention in attentions.items():
+        scores = kebab(type(attention.scores).__name__.lstrip("_"))
+        can = not isinstance(attention.scores, Weighs) or isinstance(attention.scores, (Temperature, _Sharpened))
+        require(can, f"{name} has {scores} instead of a softmax that a temperature could sharpen")
+
+
+def _attentions(network: nn.Module) -> dict[str, _Attention]:
+    return {name: module for name, module in network.named_modules() if isinstance(module, _Attention)}
 
 
 class _Sharpened(nn.Module):

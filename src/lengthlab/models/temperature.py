@@ -15,7 +15,7 @@ from lengthlab.errors import require
 DEGREE = 4
 """Of the polynomial, at the most."""
 VELICKOVIC = (-0.037, 0.481, -2.3, 4.917, -1.791)
-"""The coefficients of Veličković et al., fitted on a task of theirs."""
+"""The coefficients of Veličković et al., fitted on a task of theirs: `AdaptiveTemperature(VELICKOVIC)`."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class AdaptiveTemperature:
 
     They are multiplied by β(h), a polynomial in the entropy h of the weights, but never by less than one, and not where h is at
     most `flat`. Without coefficients (highest power first) they are fitted to the network when its training is over, by
-    `evaluation/temperature.py`, on how `question` is answered at so many `times` the training length, as far as the task
-    reaches: lengths that training has not seen. A task without that question leaves the scores as they are.
+    `evaluation/temperature.py`, and `flat` with them: on how `question` is answered at so many `times` the training length, as
+    far as the task reaches. Whatever is above 1 among these are lengths that training has not seen.
     """
 
     coefficients: tuple[float, ...] = ()
@@ -36,22 +36,36 @@ class AdaptiveTemperature:
     def __post_init__(self) -> None:
         object.__setattr__(self, "coefficients", tuple(map(float, self.coefficients)))
         object.__setattr__(self, "times", tuple(self.times))
-        fits = len(self.times) > 0 and min(self.times) >= 1
-        require(fits, f"scores.times must be one number or more, each at least 1, not {list(self.times)}")
+        fits = len(self.times) > 0 and all(isinstance(each, int) and each >= 1 for each in self.times)
+        require(fits, f"scores.times must be whole numbers, one or more, each at least 1, not {list(self.times)}")
 
     def build(self, heads: int, width: int) -> nn.Module:
-        if self.coefficients:
-            return _AdaptiveTemperature(self.coefficients, self.flat)
-        return FittedTemperature(self.times, self.question)
+        return Temperature(self)
 
 
-class _AdaptiveTemperature(nn.Module):
-    coefficients: tuple[float, ...] | Tensor
-    flat: float | Tensor
+class Temperature(nn.Module):
+    """What is fitted is kept with the weights; until then, β is 1."""
 
-    def __init__(self, coefficients: tuple[float, ...], flat: float) -> None:
+    coefficients: Tensor
+    flat: Tensor
+
+    def __init__(self, made_of: AdaptiveTemperature) -> None:
         super().__init__()
-        self.coefficients, self.flat = coefficients, flat
+        self.made_of = made_of
+        plain = (*[0.0] * DEGREE, 1.0)
+        self.register_buffer("coefficients", torch.tensor(made_of.coefficients or plain), persistent=self.waits)
+        self.register_buffer("flat", torch.tensor(0.0 if self.waits else made_of.flat), persistent=self.waits)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is fitted after training."""
+        return not self.made_of.coefficients
+
+    def take(self, fitted: AdaptiveTemperature) -> None:
+        """From now on these."""
+        missing = DEGREE + 1 - len(fitted.coefficients)
+        self.coefficients.copy_(torch.tensor([*[0.0] * missing, *fitted.coefficients]))
+        self.flat.fill_(fitted.flat)
 
     def forward(self, q_BHQC: Tensor, at_BQ: Tensor | None, x_BQD: Tensor) -> Tensor:
         return q_BHQC
@@ -69,24 +83,6 @@ class _AdaptiveTemperature(nn.Module):
         for coefficient in self.coefficients:
             beta = beta * h + coefficient
         return torch.where(h > self.flat, beta.clamp(min=1.0), torch.ones_like(h))
-
-
-class FittedTemperature(_AdaptiveTemperature):
-    """Begins with β = 1. What is fitted is kept with the weights."""
-
-    def __init__(self, times: tuple[int, ...], question: str) -> None:
-        nn.Module.__init__(self)
-        self.times, self.question = times, question
-        self.register_buffer("coefficients", torch.tensor([0.0] * DEGREE + [1.0]))
-        self.register_buffer("flat", torch.tensor(0.0))
-
-    def take(self, fitted: AdaptiveTemperature) -> None:
-        """From now on these."""
-        assert isinstance(self.coefficients, Tensor)
-        assert isinstance(self.flat, Tensor)
-        missing = DEGREE + 1 - len(fitted.coefficients)
-        self.coefficients.copy_(torch.tensor([0.0] * missing + list(fitted.coefficients)))
-        self.flat.fill_(fitted.flat)
 
 
 def entropy(weights: Tensor) -> Tensor:
