@@ -18,8 +18,8 @@ from lengthlab.report.curves import Curve
 def demo(seed: int, store: str, device: str, as_json: bool) -> None:
     """See the effect: one small hybrid, trained end to end and with delayed attention, on this machine, in minutes.
 
-    Both are trained on sequences of 1 to 10 key-value pairs, side by side, with as many steps, and then measured on up to 60
-    pairs. Stop it when you like: the same command goes on where it was.
+    Both are trained on sequences of 1 to 10 key-value pairs, side by side, the delayed one with no more steps, and then
+    measured on up to 60 pairs. Stop it when you like: the same command goes on where it was.
     """
     from lengthlab.cli.work import show, work
     from lengthlab.experiments.demo import demo as runs_of_demo

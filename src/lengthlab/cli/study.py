@@ -100,7 +100,9 @@ def findings_of(name: str, wanted: Wanted, found: Found, sources: Sequence[str] 
     study, trials = STUDIES[name], wanted.trials((0,))
     longest, cells = trials[0].run.lengths[1], tuple(trial.cell for trial in trials)
     beside = _paper_rows(sources) if study.beside_paper and longest == TRAINED[1] else ()
-    asked = Findings(name, study.title, study.question, longest, wanted.lengths, cells, study.reference, beside=beside)
+    asked = Findings(
+        name, study.title, study.question, longest, wanted.lengths, cells, study.reference, study.note, beside=beside
+    )
     return asked.having(found.rows, found.made, found.courses)
 
 

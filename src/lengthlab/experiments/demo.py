@@ -16,8 +16,9 @@ def demo(seeds: Sequence[int] = (0,)) -> list[Run]:
     """The same small hybrid, trained end to end and with delayed attention, on sequences of 1 to 10 pairs.
 
     Claim: within the training range both have at least 0.95 of the samples right. At 3 times that range the delayed one
-    still has 0.95, and at 6 times; the other is at 0.60 or less at 3 times, because it has lost the modulo question. Attention
-    opens when modulo is mastered, after 1,000 steps in any case, so the delayed one has no more steps than the other.
+    still has 0.95, and at 6 times; the other is at 0.60 or less at 3 times, because it has lost the modulo question.
+
+    Attention opens when modulo is mastered, after 1,000 steps in any case, so the delayed one has no more steps than the other.
 
     Cost: about 4 minutes for a seed on 2 slow cores.
     Command: lengthlab demo

@@ -46,4 +46,6 @@ STUDY = Study(
     arms=arms,
     seeds=1,
     reference="rope, none",
+    note="Adaptive temperatures are fitted to each network after its training, at 1, 2 and 4 times the training length. In "
+    "training no arm has seen more than that length; these have seen it afterwards.",
 )

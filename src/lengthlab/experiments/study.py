@@ -69,7 +69,8 @@ class Arm:
 class Study:
     """`arms` are those of a size; `seeds` are how many are published; costs are told in multiples of the arm `reference`.
 
-    `beside_paper`: its figure shows the paper's hybrids as well, where their rows are at hand and were trained on as much.
+    `note`: what a reader of its page has to know. `beside_paper`: its figure shows the paper's hybrids as well, where their
+    rows are at hand and were trained on as much.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Study:
     arms: Callable[[str], list[Arm]]
     seeds: int
     reference: str = ""
+    note: str = ""
     beside_paper: bool = False
 
     def trials(self, size: str, seeds: Sequence[int]) -> list[Trial]:

@@ -28,6 +28,7 @@ class Findings:
     lengths: tuple[int, ...]
     cells: tuple[Cell, ...]
     reference: str = ""
+    note: str = ""
     rows: tuple[Row, ...] = ()
     made: tuple[Making, ...] = ()
     courses: tuple[Course, ...] = ()

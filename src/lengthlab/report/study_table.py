@@ -21,8 +21,9 @@ NAMES = ("arm", "model", "training")
 COURSE = ("steps", "opened", "slept", "ms a step")
 
 BESIDE = (
-    "Thin: the five hybrids of the paper's Figure 1, with rotary positions, as `lengthlab reproduce dat` has them. The paper's "
-    "own curves are a picture without numbers; its text has every delayed hybrid above 0.90 at n = 75, and lower at 100."
+    "Thin: hybrids of the paper's Figure 1, with rotary positions, as `lengthlab reproduce dat` has them and tells where they "
+    "come from. The paper's own curves are a picture without numbers; its text has every delayed hybrid above 0.90 at n = 75, "
+    "and lower at 100."
 )
 
 
@@ -74,6 +75,8 @@ def _opening(study: Findings, pictures: str) -> Iterator[str]:
     )
     if study.rows:
         yield from ("", f"![{study.title}: accuracy by length]({pictures}{study.name}.svg)")
+    if study.note:
+        yield from ("", study.note)
     if study.rows and study.beside:
         yield from ("", BESIDE)
 
