@@ -320,7 +320,7 @@ def tiny(schedule: Schedule) -> Schedule:
             "models",
             [
                 *("transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"),
-                *(f"positions={name}" for name in ("rope", "none", "alibi", "learned", "randomized")),
+                *(f"positions={name}" for name in ("rope", "slow-rope", "none", "alibi", "learned", "randomized")),
                 *(f"scores={name}" for name in ("none", "log-n", "adaptive-temperature", "entmax")),
                 *(f"scores={name}" for name in ("adaptive-entmax", "stick-breaking")),
             ],

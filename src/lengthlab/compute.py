@@ -34,13 +34,13 @@ def device_named(name: str) -> torch.device:
 
 
 @contextmanager
-def settled(device: torch.device) -> Iterator[None]:
+def settled(device: torch.device, threads: int = 1) -> Iterator[None]:
     """The settings under which runs are repeatable and small models are fast; put back afterwards.
 
     One thread: the order of sums does not depend on the machine, and a run beside another does not slow both down a
-    hundredfold. On ARM, oneDNN's recurrence is a slow reference: on a Neoverse-N1, a step of a hybrid of width 64
-    took 78 ms without it and 142 with it. On CUDA, fp32 is not TF32, and bf16 products are
-    summed in fp32 throughout.
+    hundredfold. Who only measures, and is alone, may have more. On ARM, oneDNN's recurrence is a slow reference: on a
+    Neoverse-N1, a step of a hybrid of width 64 took 78 ms without it and 142 with it. On CUDA, fp32 is not TF32, and bf16
+    products are summed in fp32 throughout.
     """
     if device.type == "cuda":
         with torch.cuda.device(device), _full_sums():
@@ -49,13 +49,13 @@ def settled(device: torch.device) -> Iterator[None]:
     if device.type != "cpu":
         yield
         return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
     try:
         with _onednn(platform.machine().lower() not in ("aarch64", "arm64")):
             yield
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
 
 
 @contextmanager

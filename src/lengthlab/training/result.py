@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -94,7 +95,7 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples
         if not missing:
             return result
         place = device_named(device)
-        with settled(place):
+        with settled(place, threads=os.cpu_count() or 1):
             fresh = accuracy(result.network().to(place), result.run.task, missing, samples)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
