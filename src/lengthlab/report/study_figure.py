@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FEW = len(COLOURS)
 PAPER = {"delayed": COLOURS[1], "end-to-end": "#999999"}
+"""The colour of the paper's hybrids, by how they are trained."""
 
 
 def study_pictures(study: Findings) -> dict[str, bytes]:
