@@ -30,8 +30,8 @@ def arms(size: str) -> list[Arm]:
 def remedies(seeds: Sequence[int] = (0,), size: str = "gpu") -> list[Run]:
     """Positions × scores × {end to end, delayed} on one hybrid, measured at 1 to 40 times the training length.
 
-    Claim: the delay keeps the state with almost any positions and scores, and these decide how far recall reaches; it reaches
-    furthest without positions.
+    Claim: the delay keeps the state with almost any positions and scores, and these decide how far recall reaches: least
+    far with rotary ones, furthest with log-n scores and either no positions or learned ones.
 
     Cost: 60 runs a seed, 14,000 steps each (gpu) or 6,000 small ones (cpu: modulus 2, n = 1…10).
     Command: lengthlab reproduce remedies
