@@ -222,9 +222,38 @@ def test_the_page_shows_missing_cells_and_fills_none() -> None:
     rows = rows_of([cell for cell in CELLS if cell != SANDWICH])
     lines = cells_of(page(results_of(rows)))
     (brief,) = [cells for cells in lines if cells[0].startswith("sandwich (") and cells[1] == "delayed"]
-    assert brief[2:] == ["missing"] * 12
+    assert brief[2:] == [*["missing"] * 12, "–"]
     details = [cells for cells in lines if cells[:2] == ["sandwich", "delayed"]]
     assert [cells[-2] for cells in details] == ["missing"] * 12
+
+
+def test_a_seed_that_other_cells_of_the_part_have_is_shown_as_missing() -> None:
+    others = [cell for cell in CELLS if cell.part == "figure1" and cell != SANDWICH]
+    results = results_of([*rows_of(others, (0, 1, 2)), *rows_of([SANDWICH], (0, 2)), *rows_of([LSTM])])
+    lines = cells_of(page(results))
+    (brief,) = [cells for cells in lines if cells[0].startswith("sandwich (") and cells[1] == "delayed"]
+    assert brief[-1] == "0, 2; 1 missing"
+    details = [cells for cells in lines if cells[:3] == ["sandwich", "delayed", "75"]]
+    assert [cells[5] for cells in details] == ["0: 0.950, 1: missing, 2: 0.950"]
+    (one,) = [cells for cells in lines if cells[:3] == ["lstm", "end-to-end", "75"] and cells[6] != "–" and cells[3] != "–"]
+    assert "missing" not in one[5]  # no cell of Table 1 has another seed
+    drawn = in_terminal(results)
+    at = drawn.index("sandwich (LSTM ∘ Attn ∘ LSTM), delayed: 12 paper silent")
+    assert drawn[at + 3].split() == ["seed", "1", *["–"] * 12]
+    assert "LSTM ∘ Attn ∘ LSTM, 2 of 3 seeds" in texts(grids(results)["figure1.svg"])
+
+
+def test_a_claim_says_what_each_seed_says_of_it() -> None:
+    def worse(cell: Cell, seed: int, length: int) -> float:
+        return 0.0 if (cell, seed, length) == (SANDWICH, 1, 75) else as_in_the_paper(cell, seed, length)
+
+    cells = [cell for cell in CELLS if cell.part == "figure1"]
+    rows = [*rows_of(cells, (0, 1), worse), *rows_of([cell for cell in cells if cell != SANDWICH], (2,))]
+    results = results_of(rows, ("figure1",))
+    (claim,) = [claim for claim in CLAIMS if "three times" in claim.words]
+    assert results.verdicts_by_seed(claim) == {0: "holds", 1: "does not hold", 2: "missing"}
+    assert "0: holds, 1: does not hold, 2: missing" in page(results)
+    assert "0 holds, 1 does not hold, 2 missing" in " ".join(in_terminal(results))
 
 
 def test_each_number_names_the_command_that_made_it() -> None:

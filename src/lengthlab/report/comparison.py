@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lengthlab.errors import LabError
 from lengthlab.evaluation.interval import wilson
@@ -68,10 +68,11 @@ def verdict(paper: float | None, ours: float | None) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """A cell at every length."""
+    """A cell at every length. `missing`: seeds that other cells of its part have."""
 
     cell: Cell
     entries: tuple[Entry, ...]
+    missing: tuple[int, ...] = ()
 
     @property
     def seeds(self) -> list[int]:
@@ -101,7 +102,13 @@ def compare(
     for cell in cells:
         entries = [Entry(length, value(cell, length), _one_a_seed(found.get((cell, length), []))) for length in lengths]
         lines.append(Line(cell, tuple(entries)))
-    return lines
+    return [replace(line, missing=_missing(line, lines)) for line in lines]
+
+
+def _missing(line: Line, lines: Sequence[Line]) -> tuple[int, ...]:
+    """Seeds that others of the part have; none where a cell has no rows at all, since then all of it is missing."""
+    others = {seed for other in lines if other.cell.part == line.cell.part for seed in other.seeds}
+    return tuple(sorted(others - set(line.seeds))) if line.seeds else ()
 
 
 def _one_a_seed(rows: Sequence[Row]) -> tuple[Row, ...]:

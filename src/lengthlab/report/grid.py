@@ -44,7 +44,7 @@ def grid(lines: Sequence[Line]) -> Figure:
         for column, entry in enumerate(line.entries):
             _cell(axes, column, top, entry)
         axes.text(-0.15, top + 0.36, line.cell.model, ha="right", va="center", fontsize=10, color=INK)
-        axes.text(-0.15, top + 0.72, NOTATION[line.cell.model], ha="right", va="center", fontsize=7.5, color=FAINT)
+        axes.text(-0.15, top + 0.72, _under(line), ha="right", va="center", fontsize=7.5, color=FAINT)
     _columns(axes, lowest)
     _groups(axes, lines, places)
     axes.text(0, lowest + 0.25, _caption(lines), va="top", fontsize=8, color=FAINT, linespacing=1.5)
@@ -52,6 +52,12 @@ def grid(lines: Sequence[Line]) -> Figure:
     axes.set_ylim(lowest + 1.1, -1.75)
     axes.axis("off")
     return drawing
+
+
+def _under(line: Line) -> str:
+    """The paper's notation; and how many seeds there are, where others have more."""
+    seeds = f", {len(line.seeds)} of {len(line.seeds) + len(line.missing)} seeds" if line.missing else ""
+    return f"{NOTATION[line.cell.model]}{seeds}"
 
 
 def _places(lines: Sequence[Line]) -> Iterator[float]:

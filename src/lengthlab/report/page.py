@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lengthlab.paper.cells import GREEN, LENGTHS, NOTATION, TITLES, TRAINED
 from lengthlab.paper.values import SOURCE
-from lengthlab.report.comparison import DIFFERS, MARGIN, Entry, Line, summary
+from lengthlab.report.comparison import DIFFERS, MARGIN, MISSING, Entry, Line, summary
 from lengthlab.report.markdown import accuracy_mark, table_row
 from lengthlab.report.provenance import Making, makers_of
 from lengthlab.report.readings import readings_markdown
@@ -42,10 +42,14 @@ def _opening() -> Iterator[str]:
 
 
 def _claims(results: Results) -> Iterator[str]:
-    yield from ("", "## Claims", "", table_row("the paper", "checked as", "verdict", "evidence"), table_row(*["---"] * 4))
+    yield from ("", "## Claims", "", "By the means over seeds, and what each seed says alone.", "")
+    yield table_row("the paper", "checked as", "verdict", "evidence", "each seed")
+    yield table_row(*["---"] * 5)
     for finding in results.findings:
         claim = finding.claim
-        yield table_row(f"{TITLES[claim.part]}: “{claim.words}”", claim.checked, f"**{finding.verdict}**", finding.evidence)
+        seeds = ", ".join(f"{seed}: {verdict}" for seed, verdict in results.verdicts_by_seed(claim).items()) or "–"
+        words = f"{TITLES[claim.part]}: “{claim.words}”"
+        yield table_row(words, claim.checked, f"**{finding.verdict}**", finding.evidence, seeds)
 
 
 def _part(results: Results, part: str, pictures: str) -> Iterator[str]:
@@ -64,11 +68,16 @@ def _overview(lines: Sequence[Line]) -> Iterator[str]:
     silent = all(entry.paper is None for line in lines for entry in line.entries)
     marks = "" if silent else f", the paper's in brackets; ≠ where they are more than {MARGIN:.2f} apart"
     yield from (f"Ours{marks}. Bold: above {GREEN:.2f}.", "")
-    yield table_row("model", "training", *(f"n={length}" for length in LENGTHS))
-    yield table_row(*["---"] * (2 + len(LENGTHS)))
+    yield table_row("model", "training", *(f"n={length}" for length in LENGTHS), "seeds")
+    yield table_row(*["---"] * (3 + len(LENGTHS)))
     for line in lines:
         name = f"{line.cell.model} ({NOTATION[line.cell.model]})"
-        yield table_row(name, line.cell.training, *(_brief(entry) for entry in line.entries))
+        yield table_row(name, line.cell.training, *(_brief(entry) for entry in line.entries), _seeds(line))
+
+
+def _seeds(line: Line) -> str:
+    there, missing = (", ".join(map(str, seeds)) for seeds in (line.seeds, line.missing))
+    return f"{there}; {missing} {MISSING}" if missing else there or "–"
 
 
 def _brief(entry: Entry) -> str:
@@ -83,14 +92,16 @@ def _details(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield table_row(*["---"] * 10)
     for line in lines:
         for entry in line.entries:
-            yield table_row(line.cell.model, line.cell.training, str(entry.length), *_numbers(results, entry))
+            numbers = _numbers(results, entry, line.missing)
+            yield table_row(line.cell.model, line.cell.training, str(entry.length), *numbers)
 
 
-def _numbers(results: Results, entry: Entry) -> list[str]:
+def _numbers(results: Results, entry: Entry, missing: Sequence[int]) -> list[str]:
     paper = "–" if entry.paper is None else f"{entry.paper:.2f}"
     if entry.ours is None:
         return [paper, "–", "–", "–", "–", entry.verdict, "–"]
-    seeds = ", ".join(f"{seed}: {accuracy:.3f}" for seed, accuracy in entry.by_seed.items())
+    said = {seed: f"{accuracy:.3f}" for seed, accuracy in entry.by_seed.items()} | dict.fromkeys(missing, MISSING)
+    seeds = ", ".join(f"{seed}: {said[seed]}" for seed in sorted(said))
     interval = f"{entry.interval[0]:.3f}–{entry.interval[1]:.3f}"
     totals = sorted({row.total for row in entry.rows})
     samples = f"{len(entry.rows)} × {totals[0]}" if len(totals) == 1 else str(entry.samples)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lengthlab.paper.cells import CELLS, PARTS
-from lengthlab.paper.claims import CLAIMS
+from lengthlab.paper.claims import CLAIMS, Claim
 from lengthlab.paper.readings import READINGS
 from lengthlab.report.claims import Finding, judge
 from lengthlab.report.comparison import Line, compare
@@ -35,8 +35,15 @@ class Results:
 
     @property
     def findings(self) -> list[Finding]:
+        """What became of the claims, by the means over seeds."""
         lines = [line for part in self.tables for line in self.lines(part)]
         return judge(lines, [claim for claim in CLAIMS if claim.part in self.tables])
+
+    def verdicts_by_seed(self, claim: Claim) -> dict[int, str]:
+        """What each seed alone says of a claim."""
+        rows = [row for row in self.rows if row.part == claim.part]
+        lines = {seed: compare(row for row in rows if row.seed == seed) for seed in sorted({row.seed for row in rows})}
+        return {seed: judge(of_seed, [claim])[0].verdict for seed, of_seed in lines.items()}
 
 
 def gather(rows: Iterable[Row], made: Iterable[Making], parts: Iterable[str], courses: Iterable[Course] = ()) -> Results:

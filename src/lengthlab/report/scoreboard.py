@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group
 from rich.text import Text
@@ -37,7 +37,7 @@ def _part(part: str, results: Results) -> Iterator[Text]:
     yield Text()
     for finding in results.findings:
         if finding.claim.part == part:
-            yield _finding(finding)
+            yield _finding(finding, results.verdicts_by_seed(finding.claim))
     yield Text()
 
 
@@ -49,7 +49,7 @@ def _line(line: Line) -> Iterator[Text]:
         yield number_line("paper", [two_digits(entry.paper) for entry in entries])
     yield ours_line("ours", line)
     dim = ["dim"] * len(entries)
-    for seed in line.seeds:
+    for seed in sorted((*line.seeds, *line.missing)):
         yield number_line(f"seed {seed}", [two_digits(entry.by_seed.get(seed)) for entry in entries], dim)
     if line.seeds:
         intervals = [entry.interval if entry.rows else (None, None) for entry in entries]
@@ -81,9 +81,11 @@ def number_line(label: str, cells: Sequence[str], styles: Sequence[str] = ()) ->
     return line
 
 
-def _finding(finding: Finding) -> Text:
+def _finding(finding: Finding, by_seed: Mapping[int, str]) -> Text:
     style = "green" if finding.verdict == HOLDS else STYLES.get(finding.verdict, "bold red")
-    return Text.assemble((finding.verdict, style), f": {finding.claim.checked} ({finding.evidence})")
+    alone = ", ".join(f"{seed} {verdict}" for seed, verdict in by_seed.items())
+    seeds = f"; each seed alone: {alone}" if len(by_seed) > 1 else ""
+    return Text.assemble((finding.verdict, style), f": {finding.claim.checked} ({finding.evidence}{seeds})")
 
 
 def _legend() -> list[Text]:

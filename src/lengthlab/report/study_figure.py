@@ -46,14 +46,15 @@ def _panel(axes: Axes, study: Findings, question: str) -> None:
 
 
 def _draw_paper(axes: Axes, study: Findings, question: str) -> None:
-    """Every hybrid of the paper's figure, thin; one entry in the legend for each training."""
+    """Every seed of every hybrid of the paper's figure, thin; one entry in the legend for each training."""
     for training, colour in PAPER.items():
         cells = [cell for cell in CELLS if (cell.part, cell.training) == ("figure1", training) and cell.model in HYBRIDS]
-        lines = [line for line in compare(study.beside, cells, question) if line.runs]
-        for line in lines:
-            known = [(entry.length, entry.ours) for entry in line.entries if entry.ours is not None]
-            label = f"the paper's hybrids, {training.replace('-', ' ')}" if line is lines[0] else None
-            axes.plot(*zip(*known, strict=True), color=colour, lw=1.0, alpha=0.8, label=label)
+        label: str | None = f"the paper's hybrids, {training.replace('-', ' ')}, each seed"
+        for line in compare(study.beside, cells, question):
+            for seed in line.seeds:
+                known = [(entry.length, entry.by_seed[seed]) for entry in line.entries if seed in entry.by_seed]
+                axes.plot(*zip(*known, strict=True), color=colour, lw=0.8, alpha=0.8, label=label)
+                label = None
 
 
 def study_map(study: Findings) -> Figure:
