@@ -153,6 +153,6 @@ SHORT = Profile(
         ("readings", "delayed"): _DELAYED,
     },
 )
-"""The cheapest schedule that shows every claim."""
+"""The cheapest schedule found that shows every claim with seed 0; docs/method.md tells what other seeds do."""
 
 PROFILES = {"short": SHORT, "paper": PAPER}
