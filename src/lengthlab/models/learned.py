@@ -17,10 +17,11 @@ from lengthlab.models.chance import Chance
 
 @dataclass(frozen=True)
 class Learned:
-    """A vector for each absolute position, added to queries and another to keys, the same for all heads.
+    """A vector for each absolute position (Gehring et al. 2017, arXiv 1705.03122), one for queries and one for keys.
 
-    Sequences begin at a random position in training, so that vectors beyond the training length are learned at all; when
-    measured they begin at the first.
+    Token i has q + a[p + i] and k + b[p + i], the same a and b for all heads. Sequences begin at a random p in training, as in
+    SHAPE (Kiyono et al. 2021, arXiv 2109.05644), so that vectors beyond the training length are learned at all; when measured
+    they begin at p = 0.
     """
 
     limit: int = 2048

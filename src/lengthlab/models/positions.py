@@ -49,7 +49,7 @@ class Biased(Protocol):
 
 @dataclass(frozen=True)
 class NoPositions:
-    """Attention sees a set; order is left to the recurrence beside it."""
+    """Attention sees a set; order is left to the recurrence beside it (alone: Kazemnejad et al. 2023, arXiv 2305.19466)."""
 
     def build(self, channels: int) -> nn.Module:
         return _Untouched(channels)
