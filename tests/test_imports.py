@@ -24,7 +24,7 @@ FLOORS = (
     ("evaluation", "store"),
     ("run",),
     ("content",),
-    ("tasks", "models", "schedule"),
+    ("tasks", "models", "schedule", "adam"),
     ("switch", "source"),
     ("compute", "seeds", "paper", "kernels"),
     ("errors",),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lengthlab.adam import Adam
 from lengthlab.errors import LabError
 from lengthlab.models import LogN, NoPositions, PlainScores, Rope, attention_on_lstm, lstm, sandwich, transformer
 from lengthlab.plan import read_plan
@@ -186,6 +188,11 @@ def test_one_rate_in_a_file_and_in_python_is_one_run(tmp_path: Path) -> None:
     assert run.id == Run(modulo(), sandwich(), delayed(5, joint=10, lr=1)).id
 
 
+def test_how_soon_adam_forgets_can_be_chosen(tmp_path: Path) -> None:
+    chosen = one(tmp_path, with_line("optimizer = { beta2 = 0.95 }"))
+    assert chosen == replace(one(tmp_path, PLAIN), optimizer=Adam(beta2=0.95))
+
+
 def test_what_is_delayed_and_asked_can_be_chosen(tmp_path: Path) -> None:
     text = 'schedule = { name = "delayed", first = 5, joint = 9, asks = [], covers = "function", first_lr = 0.5, last = 3 }'
     assert one(tmp_path, with_line(text)).schedule == delayed(5, joint=9, asks=(), covers="function", first_lr=0.5, last=3)
@@ -236,6 +243,7 @@ def test_runs_come_in_the_order_of_the_file(tmp_path: Path) -> None:
         ("schedule.lr=1e-3", 'schedule = { name = "delayed", first = 5, joint = 10, lr = 1e-3 }'),
         ("schedule.lr.rest=1", 'schedule = { name = "delayed", first = 5, joint = 10, lr = { rest = 1 } }'),
         ("schedule.asks=[]", 'schedule = { name = "delayed", first = 5, joint = 10, asks = [] }'),
+        ("optimizer.beta2=0.95", "optimizer = { beta2 = 0.95 }"),
         ("seed=9", "seed = 9"),
         (" seed = 9", "seed = 9"),
     ],
@@ -281,6 +289,7 @@ def test_an_override_of_seed_replaces_seeds_and_the_other_way_round(tmp_path: Pa
         ('model = { name = "my_models.py:three_lstms", widht = 3 }', "did you mean 'width'?"),
         ('schedule = { name = "delayed", fist = 3 }', "unknown key 'schedule.fist' for delayed; did you mean 'first'?"),
         ('schedule = { name = "end-to-end", first = 3 }', "unknown key 'schedule.first' for end-to-end"),
+        ("optimizer = { beta = 0.95 }", "unknown key 'optimizer.beta' for Adam; did you mean 'beta2'?"),
         (with_first("{ acuracy = 0.9 }"), "'schedule.first.acuracy' for a question to be mastered; did you mean 'accuracy'?"),
     ],
 )
@@ -367,6 +376,9 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path, line: str, 
             'schedule = { name = "delayed", first = 5, covers = [] }',
             "schedule.covers must be 'part', 'sublayers' or",
         ),
+        ("optimizer = 0.95", "optimizer must be a table like { beta2 = 0.95 }, not 0.95"),
+        ("optimizer = { beta2 = 1 }", "optimizer.beta2 must be at least 0 and less than 1, not 1.0"),
+        ('optimizer = { beta2 = "few" }', "optimizer.beta2 must be a number, not 'few'"),
         ("evaluate = [1000]", "length 1000: task 'modulo' reaches 128 at most"),
         ("seeds = []", "seeds"),
     ],

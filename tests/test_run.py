@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import lengthlab.models
+from lengthlab.adam import Adam
 from lengthlab.content import BUILT_IN
 from lengthlab.errors import LabError
 from lengthlab.models import (
@@ -86,7 +87,9 @@ def runs(pick: st.DrawFn) -> Run:
         )
     shortest = pick(st.integers(1, 3))
     evaluate = tuple(pick(st.lists(st.integers(1, 16), max_size=2)))
-    return Run(task, model, schedule, (shortest, shortest + pick(st.integers(0, 2))), pick(numbers), pick(numbers), evaluate)
+    lengths = (shortest, shortest + pick(st.integers(0, 2)))
+    optimizer = Adam(pick(st.sampled_from([0.9, 0.0])), pick(st.sampled_from([0.999, 0.95])))
+    return Run(task, model, schedule, lengths, pick(numbers), pick(numbers), evaluate, optimizer)
 
 
 @given(runs())
@@ -139,6 +142,8 @@ CHANGES: dict[str, Any] = {
     "longest": {"lengths": (2, 9)},
     "batch": {"batch": 5},
     "seed": {"seed": 4},
+    "beta1": {"optimizer": Adam(beta1=0.8)},
+    "beta2": {"optimizer": Adam(beta2=0.95)},
 }
 
 
@@ -179,6 +184,23 @@ def test_measuring_elsewhere_is_the_same_run() -> None:
 )
 def test_one_schedule_written_in_two_ways_is_one_run(one: Schedule, other: Schedule) -> None:
     assert replace(RUN, schedule=one).id == replace(RUN, schedule=other).id
+
+
+def test_the_usual_optimizer_is_not_part_of_the_content_and_older_runs_have_it() -> None:
+    assert "optimizer" not in RUN.to_json()
+    assert replace(RUN, optimizer=Adam(beta2=0.999)).id == RUN.id
+    assert Run.from_json(RUN.to_json()).optimizer == Adam()
+
+
+def test_an_optimizer_of_another_kind_is_refused() -> None:
+    with pytest.raises(LabError, match="an optimizer cannot be"):
+        Run.from_json(RUN.to_json() | {"optimizer": {"kind": "lstm"}})
+
+
+@pytest.mark.parametrize(("name", "value"), [("beta1", 1.0), ("beta2", -0.1), ("beta2", float("nan"))])
+def test_an_average_that_would_never_move_is_refused(name: str, value: float) -> None:
+    with pytest.raises(LabError, match=f"optimizer.{name} must be at least 0 and less than 1"):
+        Adam(**{name: value})
 
 
 def test_an_id_is_short_and_safe_as_a_folder_name() -> None:

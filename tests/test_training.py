@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from lengthlab.adam import Adam
 from lengthlab.compute import settled
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy
@@ -26,6 +27,7 @@ from lengthlab.tasks import Answer, Batch
 from lengthlab.training import diary, reference, train, train_all
 from lengthlab.training.feed import BLOCK, Lesson
 from lengthlab.training.loss import answer_loss
+from lengthlab.training.optimizer import adam
 from lengthlab.training.trainee import Trainee
 from small_runs import (
     CPU,
@@ -129,6 +131,23 @@ def test_a_phase_learns_from_the_questions_it_asks_and_one_that_names_none_from_
 def test_the_first_step_is_as_long_as_the_learning_rate(lr: float) -> None:
     # Adam's first step is lr * g / |g|, whatever the gradient.
     assert max(first_step(phases(Phase(1, lr))).values()) == pytest.approx(lr, rel=1e-2)
+
+
+@pytest.mark.parametrize(("beta2", "rates"), [(0.999, 32), (0.95, 6)])
+def test_one_large_gradient_after_a_calm_moves_a_weight_less_where_squares_are_forgotten_sooner(
+    beta2: float, rates: int
+) -> None:
+    run = replace(phases(Phase(1, LR)), optimizer=Adam(beta2=beta2))
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = adam(nn.ParameterDict({"weight": weight}), run)
+    for group in optimizer.param_groups:
+        group["lr"] = LR
+    seen = []
+    for step in range(3_500):
+        seen.append(weight.item())
+        weight.grad = torch.full((1,), 1.0 if step == 3_000 else 1e-7 * (-1) ** step)
+        optimizer.step()
+    assert abs(seen[-1] - seen[3_000]) / LR == pytest.approx(rates, rel=0.1)
 
 
 def test_each_part_moves_at_its_own_learning_rate() -> None:

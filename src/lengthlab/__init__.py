@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lengthlab import models as models
     from lengthlab import tasks as tasks
+    from lengthlab.adam import Adam as Adam
     from lengthlab.errors import LabError as LabError
     from lengthlab.plan import read_plan as read_plan
     from lengthlab.run import Run as Run
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "tasks": "tasks",
     "models": "models",
+    "Adam": "adam",
     "delay": "switch",
     "delay_attention": "switch",
     "Stages": "switch",

@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from lengthlab import source
+from lengthlab.adam import Adam
 from lengthlab.errors import LabError, nearest
 from lengthlab.models import Attention, CausalLm, Lstm, Mlp, Model
 from lengthlab.models.compose import Chain, Named, Parallel, Repeat, Residual, Silent, kebab
@@ -24,7 +25,7 @@ Files = dict[str, str]
 
 
 KINDS: list[type] = [
-    *(ModuloRecall, Schedule, Phase, Epochs, Mastered),
+    *(ModuloRecall, Schedule, Phase, Epochs, Mastered, Adam),
     *(Model, CausalLm, Chain, Repeat, Parallel, Residual, Named, Silent),
     *(Lstm, Mlp, Attention),
     *POSITIONS.values(),

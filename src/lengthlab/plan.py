@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from lengthlab import source
+from lengthlab.adam import Adam
 from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.models import MODELS
 from lengthlab.models.positions import POSITIONS
@@ -19,7 +20,7 @@ from lengthlab.tasks import TASKS
 
 Named = Mapping[str, Callable[..., Any]]
 CHOICES: dict[str, Named] = {"task": TASKS, "model": MODELS, "schedule": SCHEDULES, "positions": POSITIONS, "scores": SCORES}
-KEYS = ("task", "model", "schedule", "lengths", "batch", "seed", "seeds", "evaluate")
+KEYS = ("task", "model", "schedule", "lengths", "batch", "seed", "seeds", "evaluate", "optimizer")
 
 
 def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
@@ -56,10 +57,11 @@ def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
     require(not ("seed" in table and "seeds" in table), "give 'seed' or 'seeds', not both")
     parts = {key: make(key, table[key], folder) for key in ("task", "model", "schedule")}
     hints = get_type_hints(Run)
-    numbers = {key: _read(table[key], hints[key], key, folder) for key in ("lengths", "batch", "evaluate") if key in table}
+    others = ("lengths", "batch", "evaluate", "optimizer")
+    given = {key: _read(table[key], hints[key], key, folder) for key in others if key in table}
     seeds = _read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
     require(len(seeds) > 0, "seeds must name at least one seed")
-    return [Run(**parts, **numbers, seed=seed) for seed in seeds]
+    return [Run(**parts, **given, seed=seed) for seed in seeds]
 
 
 def make(key: str, value: Any, folder: Path) -> Any:
@@ -117,6 +119,9 @@ def _read(value: Any, hint: Any, where: str, folder: Path) -> Any:
         return make(last, value, folder)
     if hint in (Duration, Duration | None):
         return _duration(value, where, folder)
+    if hint is Adam:
+        require(isinstance(value, dict), f"{where} must be a table like {{ beta2 = 0.95 }}, not {value!r}")
+        return Adam(**_arguments(value, parameters(Adam), where, "Adam", folder))
     if hint in (LearningRate, LearningRate | None) and isinstance(value, dict):
         return {part: _read(rate, float, f"{where}.{part}", folder) for part, rate in value.items()}
     if hint in (float, LearningRate, LearningRate | None):

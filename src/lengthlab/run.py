@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from lengthlab import content
+from lengthlab.adam import Adam
 from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.models import AnyModel
 from lengthlab.models.sharpening import check_sharpening
@@ -47,6 +48,7 @@ class Run:
     batch: int = 256
     seed: int = 0
     evaluate: tuple[int, ...] = ()
+    optimizer: Adam = Adam()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", tuple(self.lengths))
@@ -151,7 +153,9 @@ class Run:
         files: content.Files = {}
         parts = {name: content.to_json(getattr(self, name), files) for name in ("task", "model", "schedule")}
         numbers = {"lengths": list(self.lengths), "batch": self.batch, "seed": self.seed}
-        return {"results": RESULTS, **parts, **numbers, "files": files, "evaluate": list(self.evaluate)}
+        # Left out where it is the usual one: runs keep the id that they had before there was a choice.
+        chosen = {} if self.optimizer == Adam() else {"optimizer": content.to_json(self.optimizer, files)}
+        return {"results": RESULTS, **parts, **numbers, **chosen, "files": files, "evaluate": list(self.evaluate)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Run:
@@ -159,17 +163,19 @@ class Run:
         try:
             require(data["results"] == RESULTS, f"made by a version of the package with other results ({data['results']})")
             parts = {name: content.from_json(data[name], data["files"]) for name in ("task", "model", "schedule")}
-            _check_kinds(**parts)
+            optimizer = content.from_json(data["optimizer"], data["files"]) if "optimizer" in data else Adam()
+            _check_kinds(**parts, optimizer=optimizer)
             numbers = {name: data[name] for name in ("lengths", "batch", "seed", "evaluate")}
-            return cls(**parts, **numbers)
+            return cls(**parts, **numbers, optimizer=optimizer)
         except (KeyError, TypeError, ValueError) as error:
             raise LabError(f"not the content of a run: {type(error).__name__} {error}") from None
 
 
-def _check_kinds(task: object, model: object, schedule: object) -> None:
+def _check_kinds(task: object, model: object, schedule: object, optimizer: object) -> None:
     require(isinstance(task, Task), f"not the content of a run: a task cannot be {task!r}")
     require(hasattr(model, "build") and hasattr(model, "name"), f"not the content of a run: a model cannot be {model!r}")
     require(isinstance(schedule, Schedule), f"not the content of a run: a schedule cannot be {schedule!r}")
+    require(isinstance(optimizer, Adam), f"not the content of a run: an optimizer cannot be {optimizer!r}")
 
 
 def _blueprint_of(model: Any, vocabulary: int) -> nn.Module:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from lengthlab.schedule import Phase, Schedule
+from lengthlab.run import Run
+from lengthlab.schedule import Phase
 from lengthlab.switch import find
 
 
-def adam(network: nn.Module, schedule: Schedule) -> torch.optim.Adam:
+def adam(network: nn.Module, run: Run) -> torch.optim.Adam:
     """One parameter group for each part that some phase gives a learning rate of its own, and one for the rest. A group knows
     the parts around it from the inside out.
 
     A part that is off has no gradients; Adam then neither moves it nor keeps state for it, and starts it afresh when it is
     opened. So one optimizer serves all phases, and the parts that were on go on with what they have.
     """
-    parts = {name for phase in schedule.phases for name in phase.rates} - {"rest"}
+    parts = {name for phase in run.schedule.phases for name in phase.rates} - {"rest"}
     sites = {site.name: part for part in parts for site in find(network, part)}
     groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
@@ -24,7 +25,8 @@ def adam(network: nn.Module, schedule: Schedule) -> torch.optim.Adam:
         groups.setdefault((*(sites[site] for site in around), "rest"), []).append(parameter)
     parameters = [{"params": group, "parts": around} for around, group in groups.items()]
     on_gpu = next(network.parameters()).is_cuda
-    return torch.optim.Adam(parameters, lr=0.0, fused=True, capturable=on_gpu)
+    betas = (run.optimizer.beta1, run.optimizer.beta2)
+    return torch.optim.Adam(parameters, lr=0.0, betas=betas, fused=True, capturable=on_gpu)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, phase: Phase) -> None:

@@ -37,7 +37,7 @@ class Trainee:
         self.precision = precision.name
         """With those before it, where a run goes on in another."""
         self.network = run.network().to(device)
-        self.optimizer = adam(self.network, run.schedule)
+        self.optimizer = adam(self.network, run)
         exact = precision.compute == torch.float32
         self.student = self.network if exact else copy.deepcopy(self.network).to(precision.compute)
         self.feed = Feed(run, device, None if padded else documents_of(run, self.network, device))

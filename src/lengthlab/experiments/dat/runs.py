@@ -27,6 +27,7 @@ def run_of(cell: Cell, seed: int, profile: Profile) -> Run:
         batch=recipe.batch,
         seed=seed,
         evaluate=profile.evaluate,
+        optimizer=recipe.optimizer,
     )
 
 
