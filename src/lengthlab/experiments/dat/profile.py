@@ -18,8 +18,10 @@ sums modulo 10. What it leaves open, and how we read it (`--part readings` shows
   tracking" then. Asked for recall too, in feasibility runs, it learned a poor one, and attention hardly got a foothold later.
 - *The hybrid block's inner order: one LSTM in the residual stream, LN(x + LSTM(x)), then the attention layers.* The caption of
   Figure 1 says that the attention layer, "the red box", is what is replicated 4 times.
-- *First weights: PyTorch's.* For delayed attention on an LSTM attention and MLPs begin with outputs of zero, and rotary pairs
-  that turn quickly with a tenth of their weights (profile short; the reason is there).
+- *First weights: PyTorch's.* In delayed hybrids, except for the LSTM on attention, rotary pairs that turn quickly begin with a
+  tenth of their weights; in attention on an LSTM attention and MLPs begin with outputs of zero (profile short; the reasons are
+  there).
+- *Adam's averages: PyTorch's,* except for two cells (profile short; the reasons are there).
 - *A fresh optimizer state for attention when it is opened;* the recurrence goes on with what it has.
 """
 
@@ -170,6 +172,6 @@ SHORT = Profile(
         ("readings", "delayed"): _DELAYED,
     },
 )
-"""The cheapest schedule found that shows every claim with seed 0; docs/method.md tells what other seeds do."""
+"""The cheapest schedule found that shows every claim with seed 0; docs/method.md tells which it shows with other seeds."""
 
 PROFILES = {"short": SHORT, "paper": PAPER}
