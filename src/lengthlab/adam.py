@@ -28,3 +28,8 @@ class Adam:
             value = getattr(self, name)
             require(0 <= value < 1, f"optimizer.{name} must be at least 0 and less than 1, not {value}")
             object.__setattr__(self, name, float(value))  # 0 and 0.0 are one content
+
+    @property
+    def betas(self) -> tuple[float, float]:
+        """As PyTorch's optimizers take them."""
+        return self.beta1, self.beta2

@@ -31,9 +31,8 @@ class Loop:
         shape = case.shape
         sizes = (case.task.vocabulary, shape.width, shape.blocks, shape.heads, shape.mlp, case.tokens)
         self.network = Textbook(shape.kind, *sizes, off=case.off).to(device)
-        lr = case.phase.rates["rest"]
-        parameters = self.network.parameters()
-        self.optimizer = torch.optim.Adam(parameters, lr, fused=True) if tuned else torch.optim.Adam(parameters, lr)
+        lr, betas = case.phase.rates["rest"], case.run.optimizer.betas
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr, betas, fused=True if tuned else None)
         self.generator = Generator(device=device).manual_seed(case.run.seed)
         self.lengths = Generator().manual_seed(case.run.seed)
         self.losses: list[float] = []

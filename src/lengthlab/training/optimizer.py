@@ -25,8 +25,7 @@ def adam(network: nn.Module, run: Run) -> torch.optim.Adam:
         groups.setdefault((*(sites[site] for site in around), "rest"), []).append(parameter)
     parameters = [{"params": group, "parts": around} for around, group in groups.items()]
     on_gpu = next(network.parameters()).is_cuda
-    betas = (run.optimizer.beta1, run.optimizer.beta2)
-    return torch.optim.Adam(parameters, lr=0.0, betas=betas, fused=True, capturable=on_gpu)
+    return torch.optim.Adam(parameters, lr=0.0, betas=run.optimizer.betas, fused=True, capturable=on_gpu)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, phase: Phase) -> None:
