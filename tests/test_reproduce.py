@@ -130,7 +130,7 @@ def test_a_store_is_read_without_training_and_what_is_not_finished_is_missing(ca
     gone = trials(["table2"], [0], TINY)[1]
     assert gone.cell.model == "lstm"
     (Store(copied.store).folder(gone.run.id).path / "result.json").unlink()
-    done = call("reproduce", "dat", "--from", copied.store)
+    done = call("reproduce", "dat", "--from", copied.store, "--store", copied.store)
     assert (done.code, done.err) == (0, "")
     assert done.out.count("lstm (LSTM), end-to-end: 12 missing") == 3  # in each of the three parts
     assert "transformer (Transformer), end-to-end: 2 differs, 10 missing" in done.out
@@ -189,6 +189,16 @@ def published(folder: Path, rows: list[Row], **changes: object) -> Path:
     (folder / "results.jsonl").write_text(as_jsonl(rows))
     (folder / "provenance.json").write_text(as_text([making(rows, **changes)]))
     return folder
+
+
+def test_what_is_read_leaves_page_and_figures_and_what_was_trained_there_alone(call: Call, copied: Trained) -> None:
+    before = {path: path.read_bytes() for path in copied.store.rglob("*") if path.is_file()}
+    done = call("reproduce", "dat", "--from", copied.store, "--part", "table2", "--store", copied.store)
+    read = copied.store / "dat-short-table2-read"
+    assert {path.name for path in read.iterdir()} == FILES
+    assert all(f"wrote {read / name}" in done.out for name in FILES)
+    assert {path: path.read_bytes() for path in before} == before
+    assert call("reproduce", "dat", "--from", read, "--store", copied.store).code == 0
 
 
 def test_published_rows_need_no_torch(tmp_path: Path) -> None:
@@ -255,7 +265,7 @@ def test_several_parts_are_shown_in_the_papers_order_and_once(call: Call, tmp_pa
 def test_rows_of_the_other_profile_are_left_out(call: Call, tmp_path: Path) -> None:
     published(tmp_path / "here", rows_of(), profile="paper")
     call("reproduce", "dat", "--from", tmp_path / "here").refused("no rows of experiment 'dat', profile 'short'")
-    assert call("reproduce", "dat", "--from", tmp_path / "here", "--profile", "paper").code == 0
+    assert call("reproduce", "dat", "--from", tmp_path / "here", "--profile", "paper", "--out", tmp_path / "out").code == 0
 
 
 def test_conflicting_counts_are_refused_by_both_names(call: Call, tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def test_a_study_is_trained_once_and_read_from_its_store_and_from_its_rows(tiny:
     both = read_sources([str(tmp_path / "out"), str(tmp_path / "runs")], wanted_of_study("far", "cpu"), "")
     assert set(both.courses) == set(courses)  # with the seconds that one of the two knows
     call("reproduce", "far", "--from", tmp_path / "out", "--size", "gpu").refused("profile 'gpu'")
-    assert call("reproduce", "far", "--from", tmp_path / "out").code == 0  # the only size there is
+    read = call("reproduce", "far", "--from", tmp_path / "out", "--store", tmp_path / "read")  # the only size there is
+    assert f"wrote {tmp_path / 'read' / 'far-cpu-read' / 'far.svg'}" in read.out
     call("reproduce", "far", "--from", tmp_path / "out", "--device", "cpu").refused("--from trains nothing")
 
 

@@ -32,7 +32,7 @@ workers = click.option(
 @dataclass(frozen=True)
 class Asked:
     """What every command of `lengthlab reproduce` is told: train what the store and the rows of `have` lack, or only read
-    `sources`; write to a folder `out`, and the page by itself.
+    `sources`; write to a folder, `out` or one in the store, and the page by itself too.
     """
 
     store: str
@@ -47,6 +47,12 @@ class Asked:
         trains = bool(self.device or self.precision or self.have)
         require(not (self.sources and trains), "--from trains nothing, so it takes no --device, no --precision and no --have")
 
+    def folder(self, *name: str) -> Path:
+        """Where rows, page and figures go: to `out`, or by this name into the store, where what is only read does not take the
+        place of what was trained there.
+        """
+        return self.out or Path(self.store) / "-".join((*name, "read") if self.sources else name)
+
 
 REPRODUCTION = (
     store,
@@ -58,7 +64,11 @@ REPRODUCTION = (
     click.option(
         "--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated."
     ),
-    click.option("--out", type=click.Path(path_type=Path), help="Folder for page, figures, rows and provenance."),
+    click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        help="Folder for page, figures, rows and provenance; one in the store if not given.",
+    ),
     click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it."),
 )
 

@@ -103,16 +103,12 @@ def show_study(study: Findings) -> None:
     show_made(console, study)
 
 
-def write_study(study: Findings, folder: Path | None, path: Path | None) -> list[Path]:
+def write_study(study: Findings, folder: Path, path: Path | None) -> list[Path]:
     """Rows, page and figures into a folder; the page and its figures by a path."""
-    pictures = drawn(lambda: study_pictures(study)) if folder or path else {}
-    written = []
-    if folder:
-        written += write_rows(study, folder)
-        written += write_files(folder, {f"{study.name}.md": study_page(study).encode(), **pictures})
-    if path:
-        written += write_files(path.parent, study_files(study, path, pictures))
-    return written
+    pictures = drawn(lambda: study_pictures(study))
+    written = write_rows(study, folder)
+    written += write_files(folder, {f"{study.name}.md": study_page(study).encode(), **pictures})
+    return written + (write_files(path.parent, study_files(study, path, pictures)) if path else [])
 
 
 def study_files(study: Findings, path: Path, pictures: Pictures) -> dict[str, bytes]:

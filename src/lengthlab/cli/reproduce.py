@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from lengthlab.cli import options
@@ -46,7 +44,7 @@ def dat(parts: tuple[str, ...], seeds: int | None, profile: str, asked: options.
     lengthlab reproduce dat --from here/runs --from there/runs --out published/dat
     lengthlab reproduce dat --seeds 3 --have published
 
-    What is trained is written to --out, or to STORE/dat-PROFILE.
+    Page, figures and rows are written to --out, or to STORE/dat-PROFILE; what --from reads, to STORE/dat-PROFILE-read.
     """
     from lengthlab.cli.publication import drawn, show, write_page, write_results
     from lengthlab.cli.reproduction import train
@@ -54,16 +52,16 @@ def dat(parts: tuple[str, ...], seeds: int | None, profile: str, asked: options.
     from lengthlab.report.grid import grids
     from lengthlab.report.results import gather
 
-    out, parts = asked.out, tuple(part for part in EVERY_PART if part in parts)
+    parts = tuple(part for part in EVERY_PART if part in parts)
+    out = asked.folder("dat", profile, *parts)
     if asked.sources:
         results = read_results(asked.sources, parts, seeds, profile, typed())
     else:
-        out = out or Path(asked.store) / "-".join(("dat", profile, *parts))
         found = train(wanted_of_paper(profile, parts or tuple(PARTS)), seeds or 1, asked, out)
         results = gather(found.rows, found.made, parts or tuple(PARTS), found.courses)
     show(results)
-    pictures = drawn(lambda: grids(results)) if out or asked.page else {}
-    written = write_results(results, out, pictures) if out else []
+    pictures = drawn(lambda: grids(results))
+    written = write_results(results, out, pictures)
     written += write_page(results, asked.page, pictures) if asked.page else []
     for path in written:
         click.echo(f"wrote {path}")

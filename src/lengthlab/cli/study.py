@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -49,22 +48,20 @@ def _command(name: str, about: str) -> click.Command:
 
 
 def reproduce_study(name: str, size: str | None, seeds: int | None, asked: options.Asked) -> None:
-    """Train or read a study, show it, and write what was asked for."""
+    """Train or read a study, show it, and write its rows, page and figures."""
     from lengthlab.cli.publication import show_study, write_study
     from lengthlab.cli.reproduction import train
     from lengthlab.experiments import STUDIES
 
-    out = asked.out
     if asked.sources:
         wanted, found = read_study(name, size, asked.sources, seeds)
     else:
         device = asked.device or best_device()
         wanted = wanted_of_study(name, size or ("gpu" if device.startswith("cuda") else "cpu"))
-        out = out or Path(asked.store) / f"{name}-{wanted.profile}"
-        found = train(wanted, seeds or STUDIES[name].seeds, asked, out)
+        found = train(wanted, seeds or STUDIES[name].seeds, asked, asked.folder(name, wanted.profile))
     results = findings_of(name, wanted, found, asked.sources or asked.have)
     show_study(results)
-    for path in write_study(results, out, asked.page):
+    for path in write_study(results, asked.folder(name, wanted.profile), asked.page):
         click.echo(f"wrote {path}")
 
 
