@@ -21,12 +21,13 @@ from lengthlab.cli import main
 from lengthlab.cli.forecast import forecast, side_by_side
 from lengthlab.cli.publication import page_files
 from lengthlab.cli.sources import read_results, rows_at_hand, wanted_of_paper
+from lengthlab.commit import COMMIT, commit_of_package
 from lengthlab.experiments.dat import PROFILES, Profile, trials
 from lengthlab.experiments.dat.profile import Recipe
 from lengthlab.experiments.dat.runs import run_of
 from lengthlab.paper.cells import NOTATION, Cell
 from lengthlab.report.grid import grids
-from lengthlab.report.provenance import COMMIT, as_text, commit_of_package, read_makings
+from lengthlab.report.provenance import as_text, read_makings
 from lengthlab.rows import Row, as_jsonl, read_rows
 from lengthlab.run import Run
 from lengthlab.schedule import delayed, end_to_end
@@ -124,6 +125,25 @@ def test_the_same_command_again_trains_nothing(call: Call, copied: Trained) -> N
 
 def trained_rows(trained: Trained) -> list[Row]:
     return [row for row in read_results([str(trained.store)]).rows if row.part == "table2"]
+
+
+def test_provenance_names_the_commit_that_trained_a_run_not_the_one_that_found_it(
+    call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [trial.run.id for trial in trials(["table2"], [0], TINY)]
+    results = [Store(copied.store).folder(run).path / "result.json" for run in runs]
+    before = json.loads(results[0].read_text())["commit"]
+    assert before == commit_of_package()
+    results[0].unlink()
+    results[1].write_text(
+        json.dumps({key: value for key, value in json.loads(results[1].read_text()).items() if key != "commit"})
+    )
+    monkeypatch.setenv(COMMIT, "fedcba9876543210")
+    done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu")
+    assert "7 runs, 6 of them finished." in done.err
+    made = {making.commit: set(making.runs) for making in read_makings(copied.out / "provenance.json")}
+    # An older version of the package did not write a commit down: such a run is taken for one of today's.
+    assert made == {"fedcba987654": set(runs[:2]), before: set(runs[2:])}
 
 
 def test_a_store_is_read_without_training_and_what_is_not_finished_is_missing(call: Call, copied: Trained) -> None:

@@ -80,8 +80,8 @@ def _shrunk(profile: Profile) -> Profile:
 def _origin(device: torch.device, size: str, load: float, seconds: float) -> Origin:
     import torch
 
+    from lengthlab.commit import commit_of_package
     from lengthlab.compute import hardware
-    from lengthlab.report.provenance import commit_of_package
 
     return Origin(
         command=typed(),

@@ -19,7 +19,7 @@ class Curve:
     trained: tuple[int, int]
     chance: dict[str, float]
     made: dict[str, Any]
-    """Hardware, versions, precision, seconds, date, and a hash of all settings but the seed."""
+    """Commit, hardware, versions, precision, seconds, date, and a hash of all settings but the seed."""
     folder: Folder | None = None
 
     @property
@@ -59,7 +59,7 @@ def _curve(folder: Folder, experiment: str) -> Curve:
     rows = rows_in(result, str(folder.path), experiment)
     try:
         names = ("hardware", "versions", "precision", "seconds", "date", "steps", "batch", "settings")
-        made = {name: result[name] for name in names} | {"ends": result.get("ends")}
+        made = {name: result[name] for name in names} | {name: result.get(name) for name in ("commit", "ends")}
         shortest, longest = result["lengths"]
         if not rows:
             raise KeyError("counts")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import lengthlab
+from lengthlab.commit import commit_of_package
 from lengthlab.errors import LabError
 from lengthlab.report.curves import Curve
 
 FILE = "provenance.json"
-COMMIT = "LENGTHLAB_COMMIT"
-"""Names the commit where the source came without its history, or with an older one: into a container, onto a cluster."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +35,13 @@ class Making:
 
 
 def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]:
-    """How these curves were made; one entry for each kind of machine and set of library versions."""
-    groups: dict[tuple[str, str, str], list[Curve]] = {}
+    """How these curves were made; one entry for each commit, kind of machine and set of library versions."""
+    groups: dict[tuple[str, str, str, str], list[Curve]] = {}
+    here = commit_of_package()
     for curve in curves:
+        commit = str(curve.made["commit"] or here)  # older results do not name theirs
         versions = json.dumps(curve.made["versions"], sort_keys=True)
-        groups.setdefault((curve.made["hardware"], versions, curve.made["precision"]), []).append(curve)
-    commit = commit_of_package()
+        groups.setdefault((commit, curve.made["hardware"], versions, curve.made["precision"]), []).append(curve)
     return [
         Making(
             command=command,
@@ -57,7 +54,7 @@ def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]
             profile=profile,
             runs=tuple(sorted({curve.first.run for curve in group})),
         )
-        for (hardware, versions, precision), group in groups.items()
+        for (commit, hardware, versions, precision), group in groups.items()
     ]
 
 
@@ -70,27 +67,6 @@ def _busy(made: Sequence[Mapping[str, Any]]) -> float:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return round(total, 1)
-
-
-def commit_of_package() -> str:
-    """The commit that the environment names; else that of the checkout that the package is in; else the package's version.
-
-    A copy of a checkout on another machine may have an older history, or none: there the environment knows better.
-    """
-    if named := os.environ.get(COMMIT):
-        return named[:12]
-    here = Path(lengthlab.__file__).parent
-    try:
-        _git(here, "ls-files", "--error-unmatch", "__init__.py")  # a package installed below somebody's checkout is not of it
-        commit = _git(here, "rev-parse", "--short=12", "HEAD")
-        return f"{commit} with changes" if _git(here, "status", "--porcelain", "--", ".") else commit
-    except (OSError, subprocess.SubprocessError):
-        return f"version {lengthlab.__version__}"
-
-
-def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=True)
-    return done.stdout.strip()
 
 
 def as_text(made: Iterable[Making]) -> str:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import lengthlab
+from lengthlab.commit import commit_of_package
 from lengthlab.compute import device_named, hardware, settled
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import SAMPLES, Count, accuracy
@@ -132,6 +133,7 @@ def write_result(
             "seconds": round(seconds, 1),
             "hardware": hardware(device),
             "precision": precision,
+            "commit": commit_of_package(),
             "versions": {
                 "lengthlab": lengthlab.__version__,
                 "torch": torch.__version__,

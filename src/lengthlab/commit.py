@@ -1,0 +1,33 @@
+"""Which commit of the package is running."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import lengthlab
+
+COMMIT = "LENGTHLAB_COMMIT"
+"""Names the commit where the source came without its history, or with an older one: into a container, onto a cluster."""
+
+
+def commit_of_package() -> str:
+    """The commit that the environment names; else that of the checkout that the package is in; else the package's version.
+
+    A copy of a checkout on another machine may have an older history, or none: there the environment knows better.
+    """
+    if named := os.environ.get(COMMIT):
+        return named[:12]
+    here = Path(lengthlab.__file__).parent
+    try:
+        _git(here, "ls-files", "--error-unmatch", "__init__.py")  # a package installed below somebody's checkout is not of it
+        commit = _git(here, "rev-parse", "--short=12", "HEAD")
+        return f"{commit} with changes" if _git(here, "status", "--porcelain", "--", ".") else commit
+    except (OSError, subprocess.SubprocessError):
+        return f"version {lengthlab.__version__}"
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
