@@ -317,6 +317,19 @@ def test_provenance_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert unite(made, [row.run for row in rows_of([SANDWICH])]) == made[1:]
 
 
+def test_the_page_says_which_runs_of_a_command_it_shows_and_that_entries_may_share_some() -> None:
+    """Runs of a recipe that was replaced stay in the provenance, or the seconds would be those of fewer runs than they were."""
+    ours, others = rows_of([LSTM]), rows_of([SANDWICH])
+    made = [making([*ours, *others]), making(ours, command="lengthlab reproduce dat --part table1")]
+    told = page(gather(ours, made, ("table1",))).split("## Where the numbers come from")[1]
+    assert "2 runs (1 of them on this page), 90 seconds" in told
+    assert "1 run, 90 seconds" in told
+    assert "Some runs are in several entries" in told
+    alone = page(gather(ours, made[1:], ("table1",)))
+    assert "several entries" not in alone
+    assert "on this page" not in alone
+
+
 @pytest.mark.parametrize("text", ["{", "5", '[{"command": "x"}]', '{"command": "x"}'])
 def test_a_file_that_is_no_provenance_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "provenance.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from lengthlab.paper.cells import GREEN, LENGTHS, NOTATION, TITLES, TRAINED
 from lengthlab.paper.values import SOURCE
@@ -22,7 +22,7 @@ def page(results: Results, pictures: str = "") -> str:
         lines += _part(results, part, pictures)
     if "readings" in results.parts:
         lines += _readings(results)
-    return "\n".join([*lines, *made_lines(results.made)]) + "\n"
+    return "\n".join([*lines, *made_lines(results.made, {row.run for row in results.rows})]) + "\n"
 
 
 def _opening() -> Iterator[str]:
@@ -121,16 +121,27 @@ def _readings(results: Results) -> Iterator[str]:
     yield from readings_markdown(results)
 
 
-def made_lines(made: Sequence[Making]) -> Iterator[str]:
-    """Where numbers come from, an entry for each command and machine."""
+def made_lines(made: Sequence[Making], shown: Collection[str]) -> Iterator[str]:
+    """Where numbers come from, an entry for each command and machine; `shown`: the runs whose numbers they are."""
     yield from ("", "## Where the numbers come from", "")
     if not made:
         yield "No rows, or rows without a provenance."
+    if len({run for making in made for run in making.runs}) < sum(len(making.runs) for making in made):
+        yield from (
+            "Some runs are in several entries, and so are their seconds: a command counts the runs that it found in its store, "
+            "and what was trained twice came to the same rows.",
+            "",
+        )
     for number, making in enumerate(made, start=1):
         versions = ", ".join(f"{name} {version}" for name, version in sorted(making.versions.items()))
         yield (
             f'{number}. <a id="made-{number}"></a>`{making.command}`, commit `{making.commit}`, profile {making.profile}, '
-            f"{len(making.runs)} run{'s' if len(making.runs) != 1 else ''}, {making.seconds:,.0f} seconds of training in all, "
+            f"{_runs(making, shown)}, {making.seconds:,.0f} seconds of training in all, "
             f"steps in {making.precision}, "
             f"on {making.hardware}; {versions}; {making.date}."
         )
+
+
+def _runs(making: Making, shown: Collection[str]) -> str:
+    every, here = len(making.runs), len(set(making.runs) & set(shown))
+    return f"{every} run{'s' if every != 1 else ''}" + (f" ({here} of them on this page)" if here < every else "")

@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from lengthlab.commit import commit_of_package
 from lengthlab.errors import LabError
 from lengthlab.report.curves import Curve
 
@@ -18,7 +17,9 @@ FILE = "provenance.json"
 
 @dataclass(frozen=True)
 class Making:
-    """`seconds` are those in which at least one of the runs was in training; `date` is that of the latest of them."""
+    """`command` gave these runs: it trained them, or found them in its store. `seconds` are those in which at least one of them
+    was in training; `date` is that of the latest of them.
+    """
 
     command: str
     commit: str
@@ -37,9 +38,8 @@ class Making:
 def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]:
     """How these curves were made; one entry for each commit, kind of machine and set of library versions."""
     groups: dict[tuple[str, str, str, str], list[Curve]] = {}
-    here = commit_of_package()
     for curve in curves:
-        commit = str(curve.made["commit"] or here)  # older results do not name theirs
+        commit = str(curve.made["commit"] or "not recorded")
         versions = json.dumps(curve.made["versions"], sort_keys=True)
         groups.setdefault((commit, curve.made["hardware"], versions, curve.made["precision"]), []).append(curve)
     return [

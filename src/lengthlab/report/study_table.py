@@ -57,7 +57,12 @@ def _add(table: Table, arm: tuple[Line, ...], course: Sequence[str]) -> None:
 
 def study_page(study: Findings, pictures: str = "") -> str:
     """The whole page; `pictures` is the way from the page to the folder of the figures, with a slash at its end."""
-    lines = [*_opening(study, pictures), *_overview(study), *_details(study), *made_lines(study.made)]
+    lines = [
+        *_opening(study, pictures),
+        *_overview(study),
+        *_details(study),
+        *made_lines(study.made, {row.run for row in study.rows}),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from time import monotonic
 
+from lengthlab.commit import commit_of_package
 from lengthlab.errors import RunFailed
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.temperature import settle_temperatures
@@ -29,6 +30,7 @@ class Diary:
         now = monotonic()
         self._began, self._saved = now - before, now
         self._marked = (trainee.step, now)
+        self._commit = commit_of_package()  # of the code that is loaded; the checkout may have moved on by the end
         folder.trim_log(trainee.step)
 
     @property
@@ -64,7 +66,7 @@ class Diary:
         settle_temperatures(trainee.network, run.task, run.lengths[1])
         counts = accuracy(trainee.network, run.task, run.measured_at)
         save_weights(trainee, self.folder)
-        write_result(run, self.folder, counts, trainee.mastery.ends, seconds, trainee.device, trainee.precision)
+        write_result(run, self.folder, counts, trainee.mastery.ends, seconds, trainee.device, trainee.precision, self._commit)
 
     def _line(self, phase: int, loss: float) -> dict[str, object]:
         trainee, run = self.trainee, self.trainee.run

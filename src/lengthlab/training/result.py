@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 import lengthlab
-from lengthlab.commit import commit_of_package
 from lengthlab.compute import device_named, hardware, settled
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import SAMPLES, Count, accuracy
@@ -113,6 +112,7 @@ def write_result(
     seconds: float,
     device: torch.device,
     precision: str,
+    commit: str,
 ) -> None:
     """The last file of a run. It repeats the names that tables need, so that a report reads this file alone."""
     folder.write_json(
@@ -133,7 +133,7 @@ def write_result(
             "seconds": round(seconds, 1),
             "hardware": hardware(device),
             "precision": precision,
-            "commit": commit_of_package(),
+            "commit": commit,
             "versions": {
                 "lengthlab": lengthlab.__version__,
                 "torch": torch.__version__,
