@@ -26,7 +26,7 @@ FLOORS = (
     ("content",),
     ("tasks", "models", "schedule", "adam"),
     ("switch", "source"),
-    ("compute", "commit", "seeds", "paper", "kernels"),
+    ("compute", "software", "seeds", "paper", "kernels"),
     ("errors",),
 )
 """From the roof down. A room imports itself and what lies below it; a new room needs a place here."""

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -21,7 +21,6 @@ from lengthlab.cli import main
 from lengthlab.cli.forecast import forecast, side_by_side
 from lengthlab.cli.publication import page_files
 from lengthlab.cli.sources import read_results, rows_at_hand, wanted_of_paper
-from lengthlab.commit import COMMIT, commit_of_package
 from lengthlab.experiments.dat import PROFILES, Profile, trials
 from lengthlab.experiments.dat.profile import Recipe
 from lengthlab.experiments.dat.runs import run_of
@@ -31,6 +30,7 @@ from lengthlab.report.provenance import as_text, read_makings
 from lengthlab.rows import Row, as_jsonl, read_rows
 from lengthlab.run import Run
 from lengthlab.schedule import delayed, end_to_end
+from lengthlab.software import COMMIT, commit_of_package
 from lengthlab.store import Store
 from lengthlab.training.pace import Pace
 from paper_rows import making, rows_of, texts
@@ -127,8 +127,15 @@ def trained_rows(trained: Trained) -> list[Row]:
     return [row for row in read_results([str(trained.store)]).rows if row.part == "table2"]
 
 
+@pytest.fixture
+def looks_again() -> Iterator[Callable[[], None]]:
+    """A process looks for its commit once; a test that moves it does so again, and so does who comes after it."""
+    yield commit_of_package.cache_clear
+    commit_of_package.cache_clear()
+
+
 def test_provenance_names_the_commit_that_trained_a_run_not_the_one_that_found_it(
-    call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch
+    call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch, looks_again: Callable[[], None]
 ) -> None:
     runs = [trial.run.id for trial in trials(["table2"], [0], TINY)]
     results = [Store(copied.store).folder(run).path / "result.json" for run in runs]
@@ -139,6 +146,7 @@ def test_provenance_names_the_commit_that_trained_a_run_not_the_one_that_found_i
         json.dumps({key: value for key, value in json.loads(results[1].read_text()).items() if key != "commit"})
     )
     monkeypatch.setenv(COMMIT, "fedcba9876543210")
+    looks_again()
     done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu")
     assert "7 runs, 6 of them finished." in done.err
     made = {making.commit: set(making.runs) for making in read_makings(copied.out / "provenance.json")}
@@ -346,15 +354,21 @@ def test_the_forecast_counts_on_a_run_for_every_core() -> None:
     assert forecast([run] * 10 * cores, "cpu").seconds == pytest.approx(10 * once, rel=0.8)  # timed anew each time
 
 
-def test_the_commit_is_the_environments_or_else_the_checkouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_is_the_environments_or_else_the_checkouts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks_again: Callable[[], None]
+) -> None:
+    looks_again()
     monkeypatch.setenv(COMMIT, "fedcba9876543210")
     assert commit_of_package() == "fedcba987654"
     monkeypatch.delenv(COMMIT)
+    assert commit_of_package() == "fedcba987654"  # what is loaded stays loaded
+    looks_again()
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     if head.returncode == 0:
         assert head.stdout.startswith(commit_of_package().split()[0])
     (tmp_path / "__init__.py").write_text("")
     monkeypatch.setattr(lengthlab, "__file__", str(tmp_path / "__init__.py"))
+    looks_again()
     assert commit_of_package() == f"version {lengthlab.__version__}"
 
 

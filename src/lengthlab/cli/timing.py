@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-import lengthlab
 from lengthlab.bench.measurement import PARTS, Findings, Measurement, Origin
 from lengthlab.bench.stopwatch import Patience
 from lengthlab.cli.call import typed
@@ -78,16 +76,14 @@ def _shrunk(profile: Profile) -> Profile:
 
 
 def _origin(device: torch.device, size: str, load: float, seconds: float) -> Origin:
-    import torch
-
-    from lengthlab.commit import commit_of_package
     from lengthlab.compute import hardware
+    from lengthlab.software import commit_of_package, versions
 
     return Origin(
         command=typed(),
         commit=commit_of_package(),
         hardware=hardware(device),
-        versions={"lengthlab": lengthlab.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        versions=versions(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(seconds, 1),
         load=round(load, 2),

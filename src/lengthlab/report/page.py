@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from lengthlab.paper.cells import GREEN, LENGTHS, NOTATION, TITLES, TRAINED
 from lengthlab.paper.values import SOURCE
@@ -121,7 +121,7 @@ def _readings(results: Results) -> Iterator[str]:
     yield from readings_markdown(results)
 
 
-def made_lines(made: Sequence[Making], shown: Collection[str]) -> Iterator[str]:
+def made_lines(made: Sequence[Making], shown: Set[str]) -> Iterator[str]:
     """Where numbers come from, an entry for each command and machine; `shown`: the runs whose numbers they are."""
     yield from ("", "## Where the numbers come from", "")
     if not made:
@@ -142,6 +142,6 @@ def made_lines(made: Sequence[Making], shown: Collection[str]) -> Iterator[str]:
         )
 
 
-def _runs(making: Making, shown: Collection[str]) -> str:
-    every, here = len(making.runs), len(set(making.runs) & set(shown))
+def _runs(making: Making, shown: Set[str]) -> str:
+    every, here = len(making.runs), len(shown & set(making.runs))
     return f"{every} run{'s' if every != 1 else ''}" + (f" ({here} of them on this page)" if here < every else "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from time import monotonic
 
-from lengthlab.commit import commit_of_package
 from lengthlab.errors import RunFailed
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.temperature import settle_temperatures
+from lengthlab.software import commit_of_package
 from lengthlab.store import Folder
 from lengthlab.training.checkpoint import save_checkpoint, save_weights
 from lengthlab.training.result import write_result
@@ -30,7 +30,7 @@ class Diary:
         now = monotonic()
         self._began, self._saved = now - before, now
         self._marked = (trainee.step, now)
-        self._commit = commit_of_package()  # of the code that is loaded; the checkout may have moved on by the end
+        self._commit = commit_of_package()  # before the checkout moves on
         folder.trim_log(trainee.step)
 
     @property

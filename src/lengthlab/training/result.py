@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,11 +10,11 @@ from datetime import UTC, datetime
 import torch
 from torch import nn
 
-import lengthlab
 from lengthlab.compute import device_named, hardware, settled
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import SAMPLES, Count, accuracy
 from lengthlab.run import Run
+from lengthlab.software import versions
 from lengthlab.store import Folder
 from lengthlab.switch import Delay, find
 from lengthlab.training.checkpoint import load_weights
@@ -134,11 +133,7 @@ def write_result(
             "hardware": hardware(device),
             "precision": precision,
             "commit": commit,
-            "versions": {
-                "lengthlab": lengthlab.__version__,
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-            },
+            "versions": versions(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )

@@ -1,10 +1,14 @@
-"""Which commit of the package is running."""
+"""Which code is running."""
 
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
+from functools import cache
 from pathlib import Path
+
+import torch
 
 import lengthlab
 
@@ -12,10 +16,21 @@ COMMIT = "LENGTHLAB_COMMIT"
 """Names the commit where the source came without its history, or with an older one: into a container, onto a cluster."""
 
 
+def versions() -> dict[str, str]:
+    """Of the package, of PyTorch and of Python.
+
+    >>> sorted(versions())
+    ['lengthlab', 'python', 'torch']
+    """
+    return {"lengthlab": lengthlab.__version__, "torch": torch.__version__, "python": platform.python_version()}
+
+
+@cache
 def commit_of_package() -> str:
     """The commit that the environment names; else that of the checkout that the package is in; else the package's version.
 
-    A copy of a checkout on another machine may have an older history, or none: there the environment knows better.
+    A copy of a checkout on another machine may have an older history, or none: there the environment knows better. What is
+    loaded stays loaded, so a process looks once: the checkout may move on while it trains.
     """
     if named := os.environ.get(COMMIT):
         return named[:12]
