@@ -20,7 +20,7 @@ from transformers.utils import logging
 
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.integrations.huggingface import DelayedAttentionCallback, as_model
-from lengthlab.tasks import ModuloRecall
+from lengthlab.tasks import IGNORE, ModuloRecall
 
 TASK = ModuloRecall(modulus=2, values=10, keys=64)
 TRAINED, MEASURED, BATCH = (1, 10), (5, 10, 15, 20, 30, 40), 32
@@ -39,7 +39,7 @@ CONFIG = JambaConfig(
 )
 
 
-class Lessons(IterableDataset[dict[str, Tensor]]):
+class Samples(IterableDataset[dict[str, Tensor]]):
     """Fresh samples without end. Labels are set at the answers alone; while attention is off, at that of `modulo` alone."""
 
     def __init__(self, seed: int, callback: DelayedAttentionCallback | None) -> None:
@@ -49,11 +49,11 @@ class Lessons(IterableDataset[dict[str, Tensor]]):
         generator = torch.Generator().manual_seed(self.seed)
         while True:
             batch = TASK.sample(BATCH, TRAINED, generator)
-            labels_BT = torch.full_like(batch.tokens_BT, -100)
+            labels_BT = torch.full_like(batch.tokens_BT, IGNORE)
             closed = self.callback is not None and self.callback.delay is not None and not self.callback.delay.is_open
             for question in ("modulo",) if closed else TASK.questions:
-                answer = batch.answers[question]
-                labels_BT[torch.arange(BATCH), answer.position_B + 1] = answer.token_B  # the library shifts labels by one
+                shifted_BT = batch.target[question].roll(1, dims=1)  # the library shifts labels by one
+                labels_BT = labels_BT.where(shifted_BT == IGNORE, shifted_BT)
             yield {"input_ids": batch.tokens_BT, "labels": labels_BT}
 
 
@@ -65,7 +65,7 @@ def trained(steps: int, first: int | None, seed: int) -> nn.Module:
     args = TrainingArguments(
         output_dir=tempfile.mkdtemp(),
         max_steps=steps,
-        per_device_train_batch_size=1,  # a lesson is a batch already
+        per_device_train_batch_size=1,  # a sample of the dataset is a batch already
         learning_rate=1e-3,
         lr_scheduler_type="constant",
         report_to="none",
@@ -76,8 +76,8 @@ def trained(steps: int, first: int | None, seed: int) -> nn.Module:
         dataloader_pin_memory=False,
     )
     callbacks: list[Any] = [callback] if callback else []
-    lessons = Lessons(seed, callback)
-    Trainer(network.model, args, data_collator=lambda rows: rows[0], train_dataset=lessons, callbacks=callbacks).train()
+    samples = Samples(seed, callback)
+    Trainer(network.model, args, data_collator=lambda rows: rows[0], train_dataset=samples, callbacks=callbacks).train()
     return network
 
 
@@ -89,12 +89,12 @@ def main() -> None:
     asked = parser.parse_args()
     logging.set_verbosity_error()
     torch.set_num_threads(1)  # so small a model gains nothing from a second one, and loses much if it has to share it
-    rows = [f"{'modulo / recall / both at n =':32s}" + "".join(f"{n:>20d}" for n in MEASURED)]
+    rows = [f"{'modulo / recall / all at n =':32s}" + "".join(f"{n:>20d}" for n in MEASURED)]
     for seed in range(asked.seeds):
         for name, first in (("end to end", None), ("delayed", asked.first)):
             counts = accuracy(trained(asked.steps, first, seed), TASK, MEASURED)
             found = {(each.length, each.question): each.accuracy for each in counts}
-            cells = [" / ".join(f"{found[n, question]:.2f}" for question in ("modulo", "recall", "both")) for n in MEASURED]
+            cells = [" / ".join(f"{found[n, question]:.2f}" for question in ("modulo", "recall", "all")) for n in MEASURED]
             rows.append(f"{f'{name}, seed {seed}':32s}" + "".join(f"{cell:>20s}" for cell in cells))
             print(rows[-1], flush=True)
     print("\n".join(rows))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 import lengthlab as ll
-from lengthlab.tasks import Answer, Batch, Task
+from lengthlab.tasks import Batch, Task
 
 BOS, PARITY, ZERO = 1, 2, 3
 
@@ -29,9 +29,8 @@ class Parity(Task):
     words = ("<pad>", "<bos>", "<parity>", "0", "1")
     longest = None  # any length can be drawn
 
-    @property
-    def chance(self) -> Mapping[str, float]:
-        return {"parity": 1 / 2, "both": 1 / 2}  # `both` means every question there is
+    def chance(self, length: int) -> Mapping[str, float]:
+        return {"parity": 1 / 2}
 
     def draw(self, n_B: torch.Tensor, generator: torch.Generator) -> Batch:
         size, longest = len(n_B), int(n_B.max())
@@ -47,14 +46,15 @@ class Parity(Task):
         end_B1 = n_B[:, None] + 1
         tokens_BT.scatter_(1, end_B1, PARITY)
         tokens_BT.scatter_(1, end_B1 + 1, parity_B[:, None])
-        return Batch(tokens_BT, {"parity": Answer(position_B=n_B + 1, token_B=parity_B)})
+        # Asked after reading <parity>: the next token is the answer.
+        return Batch.asking(tokens_BT, {"parity": tokens_BT == PARITY}, length_B=n_B + 3)
 
     def tokens(self, length: int) -> int:
         return length + 3  # a task that says so is trained without padding
 
-    def solve(self, words: Sequence[str]) -> dict[str, str]:
+    def solve(self, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         bits = words[1 : words.index("<parity>")]
-        return {"parity": str(bits.count("1") % 2)}
+        return {"parity": (str(bits.count("1") % 2),)}
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ import torch
 from safetensors.torch import load_file
 from torch import Generator, Tensor
 
+from lengthlab.launch import worker
 from lengthlab.models import Model, hybrid_block
-from lengthlab.run import Run
-from lengthlab.schedule import Schedule, delayed, end_to_end
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Schedule, delayed, end_to_end
 from lengthlab.store import Folder, Store
 from lengthlab.tasks import Batch, ModuloRecall
-from lengthlab.training import reference, train, worker
-from lengthlab.training.trainee import Trainee
+from lengthlab.training import recorder, train
+from lengthlab.training.state import TrainState
 
 CPU = torch.device("cpu")
 TASK = ModuloRecall(modulus=2, values=4, keys=12)
@@ -92,23 +93,24 @@ class Killed(BaseException):
 
 
 def train_until_killed(run: Run, store: Path, step: int, checkpoint_seconds: float) -> None:
-    advance = Trainee.advance
+    advance = TrainState.advance
 
-    def dying(trainee: Trainee) -> float:
-        if trainee.step == step:
+    def dying(state: TrainState) -> float:
+        if state.step == step:
             raise Killed
-        return advance(trainee)
+        return advance(state)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainee, "advance", dying)
-        patch.setattr(reference, "CHECKPOINT_SECONDS", checkpoint_seconds)
+        patch.setattr(TrainState, "advance", dying)
+        patch.setattr(recorder, "FIRST_CHECKPOINT_SECONDS", checkpoint_seconds)
+        patch.setattr(recorder, "CHECKPOINT_SECONDS", checkpoint_seconds)
         with pytest.raises(Killed):
             train(run, store)
 
 
 @dataclass(frozen=True)
 class Worker:
-    """A real process at the work of `python -m lengthlab.training.worker`, to be stopped and killed."""
+    """A real process at the work of `python -m lengthlab.launch.worker`, to be stopped and killed."""
 
     process: multiprocessing.process.BaseProcess
     parent: Connection
@@ -133,7 +135,7 @@ def start_worker(store: Path, *runs: Run, before: str = "") -> Worker:
     for run in runs:
         folder_of(store, run).write_json("run.json", run.to_json())
     forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["lengthlab.training.reference", "torch._dynamo"])
+    forks.set_forkserver_preload(["lengthlab.training.engine", "torch._dynamo"])
     parents_end, workers_end = forks.Pipe()
     process = forks.Process(
         target=_work, args=(workers_end, before, str(store), "cpu", "", *(run.id for run in runs)), daemon=True

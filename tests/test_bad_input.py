@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from command import Call, Done
-from lengthlab.plan import read_plan
-from lengthlab.run import Run
+from lengthlab.spec.run import Run
+from lengthlab.spec.toml import read_plan
 from lengthlab.store import Folder, Store
 from lengthlab.training import train
 from lengthlab.training.checkpoint import NAME, save_checkpoint
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
 
 RUN = """
 [[run]]
@@ -185,7 +185,7 @@ def test_a_set_that_cannot_be_applied_is_refused(call: Call, plan: Path, store: 
         ("raise ValueError('not today')\n", "not today"),
         ("class Other: ...\n", "'Mine'"),
         ("Mine = 5\n", "Mine"),
-        ("class Mine: ...\n", "sample"),
+        ("class Mine: ...\n", "is not a task"),
         ("def Mine():\n    raise ValueError('no such thing')\n", "no such thing"),
     ],
 )
@@ -320,9 +320,9 @@ def begun(plan: Path, store: Path, *overrides: str) -> Folder:
     run = only_run(plan, *overrides)
     folder = Store(store).folder(run.id)
     folder.write_json("run.json", run.to_json())
-    trainee = Trainee(run, torch.device("cpu"))
-    trainee.advance()
-    save_checkpoint(trainee, folder, seconds=0.1)
+    state = TrainState(run, torch.device("cpu"))
+    state.advance()
+    save_checkpoint(state, folder, seconds=0.1)
     return folder
 
 

@@ -27,12 +27,11 @@ from lengthlab.bench.table import markdown, sheets, terminal_tables
 from lengthlab.cli import timing
 from lengthlab.errors import LabError
 from lengthlab.models import MODELS, hybrid_block
-from lengthlab.run import Run
-from lengthlab.schedule import delayed, end_to_end
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import delayed, end_to_end
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training.feed import Lesson
-from lengthlab.training.loss import answer_loss
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.data import StepData
+from lengthlab.training.state import TrainState, answer_loss
 from small_runs import CPU, TASK
 
 HYBRIDS = ("attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich")
@@ -67,9 +66,10 @@ def as_textbook(ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def targets_of(lesson: Lesson, asks: tuple[str, ...]) -> Tensor:
-    at_BQ, say_BQ = lesson.asked(asks)
-    return torch.full_like(lesson.tokens_BT, SILENT).scatter(1, at_BQ, say_BQ)
+def targets_of(data: StepData) -> Tensor:
+    if data.query_BQ is None:
+        return data.target_BQ
+    return torch.full_like(data.tokens_BT, SILENT).scatter(1, data.query_BQ, data.target_BQ)
 
 
 COVERS = [delayed(50, 50, lr=1e-3, covers=covers) for covers in ("part", "sublayers")]
@@ -79,21 +79,21 @@ CASES = [*(joint(run_of(name)) for name in MODELS), *FIRST]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.shape.kind}, off: {case.off}")
 def test_the_textbook_network_is_ours_forward_and_backward(case: Case) -> None:
-    trainee, loop = Trainee(case.run, CPU, padded=True), Loop(case, CPU)
-    trainee.enter_phase()
-    weights = as_textbook(dict(trainee.network.named_parameters()))
+    state, loop = TrainState(case.run, CPU, padded=True), Loop(case, CPU)
+    state.enter_phase()
+    weights = as_textbook(dict(state.network.named_parameters()))
     theirs = dict(loop.network.named_parameters())
     loop.network.load_state_dict({name: weights[name] for name in theirs})
-    lesson = trainee.lesson(0)
+    data = state.step_data(0)
 
-    our_loss = answer_loss(trainee.network, lesson, case.asks)
-    their_loss = loss_of(loop.network, lesson.tokens_BT, targets_of(lesson, case.asks))
+    our_loss = answer_loss(state.network, data, None)
+    their_loss = loss_of(loop.network, data.tokens_BT, targets_of(data))
     our_loss.backward()
     their_loss.backward()
 
     torch.testing.assert_close(their_loss, our_loss)
-    blamed = {name: weight.grad for name, weight in trainee.network.named_parameters() if weight.grad is not None}
-    gradients = as_textbook(blamed)
+    ours = {name: weight.grad for name, weight in state.network.named_parameters() if weight.grad is not None}
+    gradients = as_textbook(ours)
     assert gradients.keys() == theirs.keys()
     for name, weight in theirs.items():
         assert weight.grad is not None
@@ -109,7 +109,7 @@ def test_the_textbook_draws_right_answers(questions: tuple[str, ...]) -> None:
         said = [task.words[token] for token in targets_T.tolist() if token != SILENT]
         words = task.decode(tokens_T)
         lengths.add(sum(word.startswith("k") for word in words) - ("recall" in questions))
-        assert said == [task.solve(words)[question] for question in questions]
+        assert said == [word for question in questions for word in task.solve(words)[question]]
     assert lengths == set(range(1, 10))
 
 
@@ -159,9 +159,9 @@ def test_a_shape_is_read_from_the_composition() -> None:
 
 
 def test_runs_side_by_side_take_as_many_steps_as_they_are_told() -> None:
-    trainees = [Trainee(joint(run_of("lstm", seed=seed)).run, CPU) for seed in range(2)]
-    SideBySide(trainees).go(100)
-    assert [trainee.step for trainee in trainees] == [100, 100]
+    states = [TrainState(joint(run_of("lstm", seed=seed)).run, CPU) for seed in range(2)]
+    SideBySide(states).go(100)
+    assert [state.step for state in states] == [100, 100]
 
 
 class Busy:

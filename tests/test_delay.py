@@ -14,7 +14,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from lengthlab import switch
 from lengthlab.errors import LabError
 from lengthlab.models import MODELS, Network
-from lengthlab.schedule import OFF
+from lengthlab.spec.schedule import OFF
 from lengthlab.switch import Delay, find
 from lengthlab.tasks import ModuloRecall
 

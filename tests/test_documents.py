@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -12,12 +13,13 @@ from torch import Tensor, nn
 
 from lengthlab import models
 from lengthlab.errors import LabError
-from lengthlab.models import Lstm, Model, chain, parallel, residual
-from lengthlab.models.documents import Documents, lay_out, reads_documents
+from lengthlab.models import Lstm, Mixer, Model, RmsNorm, chain, parallel, residual
+from lengthlab.models.layout import Documents, Layout
+from lengthlab.models.mixer import padded_parts
 from lengthlab.models.model import Network
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training.feed import documents_of
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.data import documents_of
+from lengthlab.training.state import TrainState
 from small_runs import CPU, end_to_end_run
 
 TASK = ModuloRecall(modulus=3, values=4, keys=10)
@@ -35,13 +37,13 @@ def padded_and_in_a_row(network: Network, seed: int) -> tuple[tuple[Tensor, list
     """Logits at both questions and all gradients, each way."""
     batch = TASK.sample(7, (1, 6), torch.Generator().manual_seed(seed))
     tokens_BT = batch.tokens_BT[:, :-1]
-    at_BQ = torch.stack([answer.position_B for answer in batch.answers.values()], dim=1)
+    query_BQ, _ = batch.queries(TASK.questions, most=2)
     weight = torch.randn(7, 2, TASK.vocabulary, generator=torch.Generator().manual_seed(seed))
-    padded = network(tokens_BT, at_BQ)
+    padded = network(tokens_BT, Layout(query_BQ=query_BQ))
     first = padded.detach(), gradients(network, padded, weight)
-    documents = Documents(((batch.tokens_BT != TASK.pad).sum(dim=1) - 1).tolist())
-    lay_out(network, documents)
-    row = network(documents.row(tokens_BT), documents.outside(at_BQ)).view_as(padded)
+    documents = Documents((batch.length_B - 1).tolist())
+    layout = Layout(query_BQ=documents.outside(query_BQ), documents=documents)
+    row = network(documents.row(tokens_BT), layout).view_as(padded)
     return first, (row.detach(), gradients(network, row, weight))
 
 
@@ -54,14 +56,15 @@ def assert_close(one: tuple[Tensor, list[Tensor]], other: tuple[Tensor, list[Ten
 @pytest.mark.parametrize("name", sorted(models.MODELS))
 @pytest.mark.parametrize("scores", ["none", "log-n"])
 def test_a_row_of_documents_gives_what_the_padded_batch_gives(name: str, scores: str) -> None:
+    torch.manual_seed(0)
     choices = {} if name == "lstm" else {"blocks": 2, "heads": 2, "scores": scores}
     network = models.MODELS[name](width=16, **choices).build(TASK.vocabulary)
     for seed in range(3):
-        lay_out(network, None)
         assert_close(*padded_and_in_a_row(network, seed))
 
 
 def test_an_lstm_of_two_layers_keeps_to_documents_too() -> None:
+    torch.manual_seed(0)
     network = Model("two", 16, chain(Lstm(layers=2))).build(TASK.vocabulary)
     assert_close(*padded_and_in_a_row(network, 0))
 
@@ -90,18 +93,81 @@ def test_tokens_by_time_run_from_the_longest_document_to_the_shortest(lengths: l
     assert documents_T.tolist() == [sum(length > t for length in lengths) for t in range(max(lengths))]
 
 
-class Neighbours(nn.Module):
-    """Somebody's own mixer, which knows nothing of documents."""
+class Sums(nn.Module):
+    """Somebody's own module that lets tokens see each other and knows nothing of documents, layouts or queries."""
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        return x_BTD + x_BTD.roll(1, dims=1)
+        return x_BTD.cumsum(dim=1)
 
 
-def test_a_body_with_a_mixer_of_somebody_elses_is_read_padded() -> None:
-    known = parallel(Lstm(), residual(Lstm())).build(8)
-    assert reads_documents(known)
-    known.add_module("own", Neighbours())
-    assert not reads_documents(known)
+class MixedSums(Mixer):
+    """The same as a mixer with its one plain method."""
+
+    def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
+        return x_BTD.cumsum(dim=1)
+
+
+@dataclass(frozen=True)
+class Own:
+    """A part that builds any module."""
+
+    kind: Callable[[int], nn.Module]
+
+    def build(self, width: int) -> nn.Module:
+        return self.kind(width)
+
+
+OWN = {
+    "a module": lambda width: Sums(),
+    "a mixer": lambda width: MixedSums(),
+    "gelu": lambda width: nn.GELU(),
+    "silu": lambda width: nn.SiLU(),
+    "an rms norm": nn.RMSNorm,
+    "dropout": lambda width: nn.Dropout(0.5).eval(),
+    "a chain": lambda width: nn.Sequential(nn.Linear(width, width), Sums()),
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("place", ["first", "last", "beside", "around"])
+def test_anybodys_module_keeps_to_documents(kind: str, place: str) -> None:
+    torch.manual_seed(0)
+    own = Own(OWN[kind])
+    bodies = {
+        "first": chain(own, Lstm()),
+        "last": chain(Lstm(), own),
+        "beside": parallel(Lstm(), own),
+        "around": chain(residual(own), residual(Lstm(), RmsNorm(), pre=True)),
+    }
+    network = Model("own", 16, bodies[place]).build(TASK.vocabulary)
+    assert_close(*padded_and_in_a_row(network, 0))
+
+
+def test_parts_of_which_nothing_is_known_are_named() -> None:
+    known = parallel(Lstm(), residual(Lstm()), Own(OWN["gelu"])).build(8)
+    assert padded_parts(known) == []
+    known.add_module("own", Sums())
+    known.add_module("mixer", MixedSums())
+    assert padded_parts(known) == ["Sums", "MixedSums"]
+
+
+class DoubledIndex(nn.Module):
+    """Somebody's own positions: keys grow with the index of their token, which is that in its document."""
+
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+        return q_BHQC, k_BHTC * (1 + torch.arange(k_BHTC.shape[2])[:, None] / 10)
+
+
+@dataclass(frozen=True)
+class Doubled:
+    def build(self, channels: int) -> nn.Module:
+        return DoubledIndex()
+
+
+def test_attention_with_positions_of_somebody_elses_keeps_to_documents() -> None:
+    torch.manual_seed(0)
+    network = models.attention_on_lstm(width=16, blocks=2, heads=2, positions=Doubled()).build(TASK.vocabulary)
+    assert_close(*padded_and_in_a_row(network, 0))
 
 
 def _forgetful_tokens(task: ModuloRecall, length: int) -> None:
@@ -120,7 +186,7 @@ def test_a_task_that_does_not_know_its_tokens_is_read_padded(
 ) -> None:
     change(monkeypatch)
     run = end_to_end_run()
-    assert (documents_of(run, run.network(), CPU) is not None) == flat
+    assert (documents_of(run, run.lengths, run.network(), CPU) is not None) == flat
 
 
 def test_a_task_whose_tokens_are_not_those_it_draws_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,9 +194,9 @@ def test_a_task_whose_tokens_are_not_those_it_draws_is_refused(monkeypatch: pyte
     tokens = ModuloRecall.tokens
     monkeypatch.setattr(ModuloRecall, "tokens", lambda task, length: tokens(task, length) - 1)
     with pytest.raises(LabError, match=r"drew 12 tokens where its `tokens` says 11"):
-        Trainee(run, CPU).advance()
+        TrainState(run, CPU).advance()
 
 
 def test_a_batch_with_fewer_samples_than_lengths_is_read_padded() -> None:
     run = end_to_end_run(batch=2, lengths=(1, 3))
-    assert documents_of(run, run.network(), CPU) is None
+    assert documents_of(run, run.lengths, run.network(), CPU) is None

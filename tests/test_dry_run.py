@@ -14,7 +14,7 @@ from transformers import JambaConfig, LlamaConfig, PreTrainedConfig
 from command import Call
 from lengthlab.inspection import DryRun, dry_run, find_subject
 from lengthlab.inspection.flops import count_flops
-from lengthlab.source import load_reference
+from lengthlab.spec.source import load_reference
 from small_lms import config_of
 
 T, D, V = 16, 8, 20

@@ -12,25 +12,25 @@ import pytest
 import torch
 
 from lengthlab import models
-from lengthlab.compute import settled
-from lengthlab.errors import LabError
+from lengthlab.device import settled
+from lengthlab.errors import LabError, RunFailed, explain
+from lengthlab.experiments.dat.arms import ARMS
 from lengthlab.experiments.dat.profile import SHORT
 from lengthlab.experiments.dat.runs import run_of as run_of_cell
+from lengthlab.experiments.study import Arm
 from lengthlab.models import Lstm, Model, chain
-from lengthlab.paper.cells import CELLS as CELLS_OF_THE_PAPER
-from lengthlab.paper.cells import Cell
-from lengthlab.run import Run
-from lengthlab.schedule import Mastered, Phase, Schedule, delayed, end_to_end
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
 from lengthlab.store import Store
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training import diary, read_result, seat, train
-from lengthlab.training.captured import Captured
+from lengthlab.training import read_result, recorder, slot, train
 from lengthlab.training.checkpoint import NAME, save_checkpoint
-from lengthlab.training.diary import Diary
 from lengthlab.training.engine import Engine
 from lengthlab.training.precision import BF16, FP32, PRECISIONS, Precision, precision_named
+from lengthlab.training.recorder import Recorder
 from lengthlab.training.result import claim
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
+from lengthlab.training.stepper import EagerStepper, GraphStepper
 from small_runs import folder_of, identical, learned, weights
 
 ON_GPU = torch.cuda.is_available()
@@ -50,7 +50,7 @@ def run_of(name: str = "attention-on-lstm", seed: int = 0, schedule: Schedule | 
 def train_together(store: Path, *runs: Run, precision: Precision = FP32) -> dict[str, str]:
     """The failures."""
     failures: dict[str, str] = {}
-    Engine(Store(store), DEVICE, precision, failures.__setitem__).train(runs)
+    Engine(Store(store), DEVICE, precision, lambda run, error: failures.update({run.id: explain(error)})).train(runs)
     return failures
 
 
@@ -96,26 +96,26 @@ def test_a_run_that_explodes_leaves_a_record_and_the_others_go_on(tmp_path: Path
 
 def test_a_run_too_large_for_what_is_left_waits_until_another_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = run_of(schedule=end_to_end(60, lr=1e-3)), run_of("hybrid-block", schedule=end_to_end(60, lr=1e-3))
-    enter, tries = seat.Seat.enter, []
+    enter, tries = slot.Slot.enter, []
 
-    def enter_if_alone(self: seat.Seat) -> None:
+    def enter_if_alone(self: slot.Slot) -> None:
         if self.run == large:
             tries.append(folder_of(tmp_path, small).finished)
             if not tries[-1]:
                 raise torch.OutOfMemoryError("the GPU is full")
         enter(self)
 
-    monkeypatch.setattr(seat.Seat, "enter", enter_if_alone)
+    monkeypatch.setattr(slot.Slot, "enter", enter_if_alone)
     assert train_together(tmp_path, small, large) == {}
     assert tries == [False, True]
     assert folder_of(tmp_path, large).finished
 
 
 def test_a_run_too_large_for_an_empty_gpu_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_room(self: seat.Seat) -> None:
+    def no_room(self: slot.Slot) -> None:
         raise torch.OutOfMemoryError("the GPU is full")
 
-    monkeypatch.setattr(seat.Seat, "enter", no_room)
+    monkeypatch.setattr(slot.Slot, "enter", no_room)
     assert train_together(tmp_path, run_of()) == {run_of().id: "OutOfMemoryError: the GPU is full"}
 
 
@@ -124,16 +124,16 @@ def test_an_interrupted_engine_keeps_every_run_and_goes_on_as_if_never_stopped(
 ) -> None:
     runs = [run_of(), run_of("lstm", schedule=end_to_end(160, lr=1e-3))]
     assert train_together(tmp_path / "through", *runs) == {}
-    turn, turns = seat.Seat.turn, []
+    turn, turns = slot.Slot.turn, []
 
-    def turn_and_press_ctrl_c(self: seat.Seat) -> None:
+    def turn_and_press_ctrl_c(self: slot.Slot) -> None:
         turn(self)
         turns.append(self)
         if len(turns) == 3:
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(seat.Seat, "turn", turn_and_press_ctrl_c)
+        patch.setattr(slot.Slot, "turn", turn_and_press_ctrl_c)
         with pytest.raises(KeyboardInterrupt):
             train_together(tmp_path / "stopped", *runs)
     for run in runs:
@@ -144,14 +144,34 @@ def test_an_interrupted_engine_keeps_every_run_and_goes_on_as_if_never_stopped(
         assert_learned_alike(tmp_path / "stopped", tmp_path / "through", run)
 
 
+def test_a_failure_that_comes_with_ctrl_c_leaves_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, advance = run_of(schedule=end_to_end(160, lr=1e-3)), TrainState.advance
+
+    def press_ctrl_c_and_fail(self: TrainState) -> float:
+        if self.step < 5:
+            return advance(self)
+        if self.step == 5:
+            signal.raise_signal(signal.SIGINT)
+            return advance(self)
+        raise RunFailed("the loss is nan at step 7")
+
+    monkeypatch.setattr(TrainState, "advance", press_ctrl_c_and_fail)
+    monkeypatch.setattr(slot, "stepper_for", EagerStepper)
+    with pytest.raises(KeyboardInterrupt):
+        train_together(tmp_path, run)
+    kept = folder_of(tmp_path, run).read_json("failure.json")
+    assert (kept["message"], kept["step"]) == ("the loss is nan at step 7", 6)
+    assert "press_ctrl_c_and_fail" in kept["trace"]
+
+
 def test_a_run_from_a_cpu_goes_on_on_any_device(tmp_path: Path) -> None:
     run = run_of()
-    trainee = Trainee(run, torch.device("cpu"))
+    state = TrainState(run, torch.device("cpu"))
     for _ in range(70):
-        trainee.advance()
+        state.advance()
     Store(tmp_path).prepare()
     claim(folder_of(tmp_path, run), run)
-    save_checkpoint(trainee, folder_of(tmp_path, run), 1.0)
+    save_checkpoint(state, folder_of(tmp_path, run), 1.0)
     assert train_together(tmp_path, run) == {}
     assert folder_of(tmp_path, run).read_log()[-1]["step"] == run.steps
 
@@ -165,7 +185,7 @@ def test_a_run_that_was_killed_while_it_was_measured_is_measured_and_the_others_
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(diary, "accuracy", killed)
+        patch.setattr(recorder, "accuracy", killed)
         with pytest.raises(KeyboardInterrupt):
             train_together(tmp_path, trained)
     gc.collect()  # a process that is killed leaves no lock
@@ -191,30 +211,29 @@ def test_a_run_that_another_process_has_is_left_to_it_and_not_trained_again(tmp_
 
 def test_a_run_resumed_in_another_precision_says_so(tmp_path: Path) -> None:
     run = run_of()
-    trainee = Trainee(run, DEVICE, BF16)
-    trainee.advance()
+    state = TrainState(run, DEVICE, BF16)
+    state.advance()
     Store(tmp_path).prepare()
     claim(folder_of(tmp_path, run), run)
-    save_checkpoint(trainee, folder_of(tmp_path, run), 1.0)
+    save_checkpoint(state, folder_of(tmp_path, run), 1.0)
     assert train_together(tmp_path, run) == {}
     assert folder_of(tmp_path, run).read_json("result.json")["precision"] == "bf16, then fp32"
 
 
 def test_checkpoints_of_all_runs_come_on_a_timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seat, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "FIRST_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "CHECKPOINT_SECONDS", 0.0)
     kept: list[tuple[str, int]] = []
-    keep = Diary.keep
-    monkeypatch.setattr(
-        seat.Diary, "keep", lambda diary: (kept.append((diary.trainee.run.id, diary.trainee.step)), keep(diary))
-    )
+    keep = Recorder.keep
+    monkeypatch.setattr(Recorder, "keep", lambda self: (kept.append((self.state.run.id, self.state.step)), keep(self)))
     runs = [run_of(schedule=end_to_end(120, lr=1e-3)), run_of(seed=1, schedule=end_to_end(120, lr=1e-3))]
     assert train_together(tmp_path, *runs) == {}
-    assert {(run.id, step) for run in runs for step in (50, 100, 120)} == set(kept)
+    assert {(run.id, step) for run in runs for step in (50, 100, 120)} <= set(kept)
 
 
 def test_a_model_of_somebody_elses_is_trained_beside_captured_ones(tmp_path: Path) -> None:
     own = run_of(model=Model("own", WIDTH, chain(Lstm(layers=2))), schedule=end_to_end(60, lr=1e-3), batch=2)
-    assert Trainee(own, DEVICE).feed.documents is None, "a batch smaller than its range of lengths"
+    assert TrainState(own, DEVICE).data.documents is None, "a batch smaller than its range of lengths"
     assert train_together(tmp_path, own, run_of()) == {}
 
 
@@ -229,36 +248,36 @@ def test_the_precision_is_bf16_on_a_gpu_and_fp32_elsewhere_unless_named() -> Non
         precision_named("fp8", DEVICE)
 
 
-def test_in_bf16_weights_and_adam_stay_fp32_and_the_student_follows() -> None:
-    trainee = Trainee(run_of(schedule=end_to_end(9, lr=1e-3)), DEVICE, BF16)
-    exact = Trainee(run_of(schedule=end_to_end(9, lr=1e-3)), DEVICE, FP32)
+def test_in_bf16_weights_and_adam_stay_fp32_and_the_compute_copy_follows() -> None:
+    state = TrainState(run_of(schedule=end_to_end(9, lr=1e-3)), DEVICE, BF16)
+    exact = TrainState(run_of(schedule=end_to_end(9, lr=1e-3)), DEVICE, FP32)
     for _ in range(3):
-        assert trainee.advance() == pytest.approx(exact.advance(), abs=2e-2)
-    for own, of in zip(trainee.network.parameters(), trainee.student.parameters(), strict=True):
+        assert state.advance() == pytest.approx(exact.advance(), abs=2e-2)
+    for own, of in zip(state.network.parameters(), state.compute.parameters(), strict=True):
         assert own.dtype == torch.float32
         assert torch.equal(own.to(torch.bfloat16), of)
-        assert {value.dtype for value in trainee.optimizer.state[own].values()} == {torch.float32}
+        assert {value.dtype for value in state.optimizer.state[own].values()} == {torch.float32}
 
 
 # Captured steps
 
 
-CELLS = {(cell.model, cell.training): cell for cell in CELLS_OF_THE_PAPER if cell.part == "figure1"}
+CELLS = {(arm.model, arm.training): arm for arm in ARMS if arm.name == "figure1"}
 
 
-def first_hundred(cell: Cell) -> Run:
+def first_hundred(cell: Arm) -> Run:
     """Of a cell as it is published, in size, batch and learning rates; of a delayed one, 50 of each phase."""
-    run = run_of_cell(cell, 0, SHORT)
+    run = run_of_cell(cell, SHORT)
     phases = run.schedule.phases[:2] if cell.training == "delayed" else run.schedule.phases[:1]
     steps = 100 // len(phases)
     return replace(run, schedule=Schedule(cell.training, tuple(replace(phase, length=steps) for phase in phases)))
 
 
-def losses(*trainees: Trainee) -> list[list[float]]:
+def losses(*states: TrainState) -> list[list[float]]:
     """Of captured steps, side by side."""
-    runs = [Captured(trainee) for trainee in trainees]
+    runs = [GraphStepper(state) for state in states]
     heard: list[list[float]] = [[] for _ in runs]
-    while any(run.trainee.step < run.trainee.run.steps for run in runs):
+    while any(run.state.step < run.state.run.steps for run in runs):
         for run in runs:
             run.start()
         for run, mine in zip(runs, heard, strict=True):
@@ -269,13 +288,13 @@ def losses(*trainees: Trainee) -> list[list[float]]:
 
 @needs_gpu
 @pytest.mark.parametrize("cell", CELLS.values(), ids=[" ".join(key) for key in CELLS])
-def test_captured_steps_of_the_papers_size_lose_what_the_padded_reference_loses(cell: Cell) -> None:
+def test_captured_steps_of_the_papers_size_lose_what_the_padded_reference_loses(cell: Arm) -> None:
     run = first_hundred(cell)
     with settled(DEVICE):
-        reference = Trainee(run, DEVICE, FP32, padded=True)
+        reference = TrainState(run, DEVICE, FP32, padded=True)
         expected = [reference.advance() for _ in range(100)]
         for precision, tolerance in ((FP32, 2e-3), (BF16, 5e-2)):
-            (found,) = losses(Trainee(run, DEVICE, precision))
+            (found,) = losses(TrainState(run, DEVICE, precision))
             assert found == pytest.approx(expected, abs=tolerance), precision.name
 
 
@@ -283,22 +302,22 @@ def test_captured_steps_of_the_papers_size_lose_what_the_padded_reference_loses(
 def test_runs_of_the_papers_size_lose_together_what_they_lose_alone() -> None:
     runs = [first_hundred(cell) for cell in CELLS.values()]
     with settled(DEVICE):
-        together = losses(*(Trainee(run, DEVICE, BF16) for run in runs))
+        together = losses(*(TrainState(run, DEVICE, BF16) for run in runs))
         for run, mine in zip(runs, together, strict=True):
-            (alone,) = losses(Trainee(run, DEVICE, BF16))
+            (alone,) = losses(TrainState(run, DEVICE, BF16))
             assert mine == pytest.approx(alone, abs=5e-2), run.model.name
 
 
 @needs_gpu
 def test_a_delayed_part_does_not_move_by_a_bit_while_captured_steps_pass_it_by() -> None:
-    trainee = Trainee(run_of(schedule=delayed(50, joint=50, lr=1e-3)), DEVICE, BF16)
-    before = {name: parameter.detach().clone() for name, parameter in trainee.network.named_parameters()}
-    captured = Captured(trainee)
+    state = TrainState(run_of(schedule=delayed(50, joint=50, lr=1e-3)), DEVICE, BF16)
+    before = {name: parameter.detach().clone() for name, parameter in state.network.named_parameters()}
+    captured = GraphStepper(state)
     captured.start()
     captured.finish()
-    still = {name for name, parameter in trainee.network.named_parameters() if torch.equal(parameter, before[name])}
+    still = {name for name, parameter in state.network.named_parameters() if torch.equal(parameter, before[name])}
     assert still == {name for name in before if name.startswith("body.attention.")}
     captured.start()
     captured.finish()
-    still = {name for name, parameter in trainee.network.named_parameters() if torch.equal(parameter, before[name])}
+    still = {name for name, parameter in state.network.named_parameters() if torch.equal(parameter, before[name])}
     assert not still

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from lengthlab.evaluation import accuracy as module
-from lengthlab.evaluation.accuracy import DRAWN, Count, accuracy, evaluation_set
-from lengthlab.evaluation.interval import wilson
+from lengthlab.evaluation.accuracy import DRAWN, accuracy, evaluation_set
 from lengthlab.models import hybrid_block
-from lengthlab.models.positions import POSITIONS
+from lengthlab.models.attention.positions import Positions
+from lengthlab.registry import registered
+from lengthlab.store.interval import wilson
+from lengthlab.store.rows import Count
 from lengthlab.tasks import ModuloRecall, Task
 from small_runs import TASK
 
@@ -39,7 +41,7 @@ class Oracle(nn.Module):
             answers = self.task.solve(words)
             places = {"modulo": words.index("<modulo>"), "recall": words.index("<recall>") + 1}
             for question, at in places.items():
-                say = answers[question] if question in self.knows else "0"
+                (say,) = answers[question] if question in self.knows else ("0",)
                 logits_BTV[row, at, self.task.words.index(say)] = 1.0
         return logits_BTV
 
@@ -53,23 +55,23 @@ def right(counts: list[Count]) -> dict[tuple[int, str], int]:
 
 def test_a_network_that_knows_the_answers_has_them_all_right() -> None:
     counts = accuracy(Oracle(TASK), TASK, [1, 5, 12], samples=60)
-    assert right(counts) == {(n, question): 60 for n in (1, 5, 12) for question in ("modulo", "recall", "both")}
+    assert right(counts) == {(n, question): 60 for n in (1, 5, 12) for question in ("modulo", "recall", "all")}
     assert {count.total for count in counts} == {60}
 
 
 @pytest.mark.parametrize(("known", "other"), [("modulo", "recall"), ("recall", "modulo")])
 def test_who_knows_one_question_has_both_right_where_the_other_is_guessed_right(known: str, other: str) -> None:
     counted = right(accuracy(Oracle(TASK, knows=(known,)), TASK, [4], samples=100))
-    zeros = sum(TASK.solve(TASK.decode(tokens_T))[other] == "0" for tokens_T in samples(4, 100))
+    zeros = sum(TASK.solve(TASK.decode(tokens_T))[other] == ("0",) for tokens_T in samples(4, 100))
     assert 0 < zeros < 100
-    assert counted == {(4, known): 100, (4, other): zeros, (4, "both"): zeros}
+    assert counted == {(4, known): 100, (4, other): zeros, (4, "all"): zeros}
 
 
 def test_both_counts_the_samples_with_every_answer_right() -> None:
     counted = right(accuracy(Oracle(TASK, knows=()), TASK, [4], samples=100))
     solved = [TASK.solve(TASK.decode(tokens_T)) for tokens_T in samples(4, 100)]
-    assert counted[4, "both"] == sum(answers == {"modulo": "0", "recall": "0"} for answers in solved)
-    assert counted[4, "both"] < min(counted[4, "modulo"], counted[4, "recall"])
+    assert counted[4, "all"] == sum(answers == {"modulo": ("0",), "recall": ("0",)} for answers in solved)
+    assert counted[4, "all"] < min(counted[4, "modulo"], counted[4, "recall"])
 
 
 # The samples
@@ -89,7 +91,7 @@ def test_every_model_is_shown_the_same_samples_whatever_fits_into_one_pass(monke
         assert max(tokens_BT.numel() for tokens_BT in oracle.seen) <= max(tokens, expected.shape[1])
 
 
-@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("positions", registered(Positions))
 def test_counts_do_not_depend_on_what_fits_into_one_pass(positions: str, monkeypatch: pytest.MonkeyPatch) -> None:
     network = hybrid_block(width=8, blocks=1, heads=2, positions=positions).build(TASK.vocabulary)
     whole = accuracy(network, TASK, [3, 6], samples=70)
@@ -157,7 +159,7 @@ def test_a_network_that_fails_is_left_in_the_mode_it_was_in() -> None:
 
 FAR = """
 import sys, torch
-from lengthlab.compute import settled
+from lengthlab.device import settled
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.models import hybrid_block
 from lengthlab.tasks import ModuloRecall

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthlab.cli import main
-from lengthlab.source import load_reference
-from lengthlab.tasks import Task
+from lengthlab.spec.source import load_reference
+from lengthlab.tasks import IGNORE, Task
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -83,12 +83,27 @@ def rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 def test_a_task_of_ones_own_trains_from_the_command_line(rows: Callable[..., Any]) -> None:
     made = rows("parity.toml", "schedule.joint=5", "schedule.last=5", "model.width=8", "evaluate=[8, 32]")
     assert {(row["task"], row["model"]) for row in made} == {("parity", "lstm")}
-    assert {(row["length"], row["question"]) for row in made} == {(n, q) for n in (8, 32) for q in ("parity", "both")}
+    assert {(row["length"], row["question"]) for row in made} == {(n, q) for n in (8, 32) for q in ("parity", "all")}
 
 
 def test_a_model_of_ones_own_trains_from_the_command_line(rows: Callable[..., Any]) -> None:
     made = rows("three_lstms.toml", "schedule.joint=5", "schedule.last=5", "model.width=8", "evaluate=[10]")
     assert {(row["task"], row["model"]) for row in made} == {("modulo", "three-lstms")}
+
+
+SMALL = {
+    "copy.toml": ("copy", "copy", ("schedule.joint=5", "schedule.last=5")),
+    "addition.toml": ("addition", "sum", ("schedule.joint=5",)),
+    "gru_hybrid.toml": ("modulo-recall", "all", ("schedule.first=5", "schedule.joint=5", "schedule.last=5")),
+}
+
+
+@pytest.mark.parametrize("file", SMALL)
+def test_what_is_new_trains_from_the_command_line(file: str, rows: Callable[..., Any]) -> None:
+    task, question, shorter = SMALL[file]
+    made = rows(file, *shorter, "model.width=8", "evaluate=[3]")
+    assert {row["task"] for row in made} == {task}
+    assert question in {row["question"] for row in made}
 
 
 def parity() -> Task:
@@ -104,10 +119,10 @@ def parity() -> Task:
 def test_the_task_example_solves_what_it_samples(seed: int, shortest: int, more: int) -> None:
     task = parity()
     batch = task.sample(8, (shortest, shortest + more), torch.Generator().manual_seed(seed))
-    answer = batch.answers["parity"]
-    for tokens, at, token in zip(batch.tokens_BT, answer.position_B.tolist(), answer.token_B.tolist(), strict=True):
+    for tokens, target in zip(batch.tokens_BT, batch.target["parity"].tolist(), strict=True):
         words = task.decode(tokens)
+        ((at, token),) = ((place, token) for place, token in enumerate(target) if token != IGNORE)
         assert shortest <= len(words) - 3 <= shortest + more
         assert (words[at], words[at + 1]) == ("<parity>", task.words[token])
-        assert task.solve(words[:-1]) == {"parity": words[-1]}
+        assert task.solve(words[:-1]) == {"parity": (words[-1],)}
         assert words[-1] == str(sum(word == "1" for word in words[1:-2]) % 2)

@@ -20,7 +20,7 @@ from transformers.utils import logging
 from lengthlab import Stages, delay, delay_attention, delayed, tasks, train
 from lengthlab.errors import LabError
 from lengthlab.integrations.huggingface import DelayedAttentionCallback, as_model
-from lengthlab.run import Run
+from lengthlab.spec.run import Run
 from lengthlab.switch import Delay, DelayWarning
 from small_lms import OWN, VOCABULARY, config_of, lm_of
 

@@ -15,14 +15,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from lengthlab.cli import main
-from lengthlab.compute import settled
+from lengthlab.device import settled
 from lengthlab.errors import LabError
 from lengthlab.models import MODELS
-from lengthlab.schedule import Phase, Schedule, delayed, end_to_end
-from lengthlab.seeds import seed_for
-from lengthlab.training import diary, reference, train
+from lengthlab.spec.schedule import Phase, Schedule, delayed, end_to_end
+from lengthlab.spec.seeds import seed_for
+from lengthlab.training import recorder, train
 from lengthlab.training.checkpoint import NAME
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
 from small_runs import (
     CPU,
     LR,
@@ -51,8 +51,8 @@ def _one_thread() -> Iterator[None]:
         yield
 
 
-def state(trainee: Trainee) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in trainee.network.state_dict().items()}
+def weights_of(state: TrainState) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in state.network.state_dict().items()}
 
 
 # 1
@@ -62,18 +62,18 @@ def state(trainee: Trainee) -> dict[str, Tensor]:
 @settings(max_examples=15, deadline=None)
 def test_a_delayed_part_is_bit_identical_before_and_after_its_phase_off(name: str, covers: str, seed: int) -> None:
     model = MODELS[name](width=8, blocks=2, heads=2, mlp=1)
-    trainee = Trainee(small_run(delayed(4, joint=1, lr=0.1, covers=covers), model=model, seed=seed), CPU)  # type: ignore[arg-type]
-    before = state(trainee)
-    off = [name for name in before if any(f".{part}." in f".{name}" for part in trainee.phase.off)]
+    state = TrainState(small_run(delayed(4, joint=1, lr=0.1, covers=covers), model=model, seed=seed), CPU)  # type: ignore[arg-type]
+    before = weights_of(state)
+    off = [name for name in before if any(f".{part}." in f".{name}" for part in state.phase.off)]
     for _ in range(4):
-        trainee.advance()
-    during = state(trainee)
+        state.advance()
+    during = weights_of(state)
     assert off
     assert identical({name: during[name] for name in off}, {name: before[name] for name in off})
     assert not torch.equal(during["head.weight"], before["head.weight"])
-    assert not any(name in off for name, value in trainee.network.named_parameters() if value in trainee.optimizer.state)
-    trainee.advance()
-    assert any(not torch.equal(state(trainee)[name], before[name]) for name in off)
+    assert not any(name in off for name, value in state.network.named_parameters() if value in state.optimizer.state)
+    state.advance()
+    assert any(not torch.equal(weights_of(state)[name], before[name]) for name in off)
 
 
 # 2
@@ -83,7 +83,7 @@ def test_a_delayed_part_is_bit_identical_before_and_after_its_phase_off(name: st
 def frequent_log() -> Iterator[None]:
     """So that a log line lies behind almost every kill, to be forgotten and written again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diary, "LOG_STEPS", 3)
+        patch.setattr(recorder, "LOG_STEPS", 3)
         yield
 
 
@@ -117,7 +117,7 @@ def test_a_run_that_ends_with_a_part_off_equals_an_unkilled_one_when_killed_whil
     run = small_run(Schedule("closed", (Phase(30, LR), Phase(10, LR, off=("attention",)))))
     train(run, tmp_path / "unkilled")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diary, "accuracy", raise_killed)
+        patch.setattr(recorder, "accuracy", raise_killed)
         with pytest.raises(Killed):
             train(run, tmp_path / "killed")
     train(run, tmp_path / "killed")
@@ -136,15 +136,15 @@ def raise_killed(*_: object) -> None:
 def test_several_runs_trained_together_give_what_they_give_alone(order: Sequence[int]) -> None:
     # Step by step in one process, in any order, with somebody else drawing random numbers; test_training has the processes.
     runs = [delayed_run(first=3, joint=30), end_to_end_run(), end_to_end_run(seed=1)]
-    together = [Trainee(run, CPU) for run in runs]
+    together = [TrainState(run, CPU) for run in runs]
     for number in order:
         together[number].advance()
         torch.rand(1)
-    for run, trainee in zip(runs, together, strict=True):
-        alone = Trainee(run, CPU)
-        while alone.step < trainee.step:
+    for run, state in zip(runs, together, strict=True):
+        alone = TrainState(run, CPU)
+        while alone.step < state.step:
             alone.advance()
-        assert identical(state(trainee), state(alone))
+        assert identical(weights_of(state), weights_of(alone))
 
 
 # 4
@@ -158,15 +158,15 @@ def test_nothing_in_training_sees_a_length_above_the_training_range(
     run = delayed_run(2, 2, 2, task=Recording(2, 4, 12), lengths=lengths, seed=seed, evaluate=(12,))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Recording, "asked", [])
-        patch.setattr(diary, "LOG_STEPS", 2)
-        patch.setattr(reference, "PROBE_STEPS", 2)
+        patch.setattr(recorder, "LOG_STEPS", 2)
+        patch.setitem(recorder.PROBE_STEPS, "cpu", 2)
         train(run, tmp_path_factory.mktemp("run"))
         data = range(seed_for("data", seed), seed_for("data", seed) + run.steps)
         learned_from = {length for asked, start in Recording.asked if start in data for length in asked}
         assert lengths[0] <= min(learned_from) <= max(learned_from) <= lengths[1]
         assert 12 in {length for asked, _ in Recording.asked for length in asked}
-    trainee = Trainee(run, CPU, padded=True)
-    sequences = [run.task.decode(tokens_T) for step in range(run.steps) for tokens_T in trainee.lesson(step).tokens_BT]
+    state = TrainState(run, CPU, padded=True)
+    sequences = [run.task.decode(tokens_T) for step in range(run.steps) for tokens_T in state.step_data(step).tokens_BT]
     pairs = [(words.index("<modulo>") - 1) // 2 for words in sequences]
     assert lengths[0] <= min(pairs) <= max(pairs) <= lengths[1]
 
@@ -267,7 +267,7 @@ def spoil_device(folder: Path) -> tuple[list[str], str]:
 
 
 def spoil_checkpoint(folder: Path) -> tuple[list[str], str]:
-    from lengthlab.plan import read_plan
+    from lengthlab.spec.toml import read_plan
 
     (run,) = read_plan(folder / "plan.toml")
     train_until_killed(run, folder / "store", step=5, checkpoint_seconds=-1.0)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab import kernels, models
-from lengthlab.compute import settled
+from lengthlab.device import settled
 from lengthlab.kernels import sizes
-from lengthlab.models.documents import Documents, lay_out
+from lengthlab.models.layout import Documents, Layout
 from lengthlab.tasks import ModuloRecall
 
 pytest.importorskip("triton")  # `conftest` has switched its interpreter on where there is no GPU
@@ -74,7 +74,7 @@ def test_the_recurrence_is_an_lstm_over_each_document() -> None:
     cell = nn.LSTM(16, 16, batch_first=True, device=DEVICE)
     x = drawn(sum(lengths), 16)
     apart = torch.cat([cell(piece[None])[0][0] for piece in x.split(lengths)])
-    assert_same(kernels.recur(cell, x, *documents.place), apart, x, *cell.parameters())
+    assert_same(kernels.scan_lstm(cell, x, documents.start_B, documents.length_B), apart, x, *cell.parameters())
 
 
 @pytest.mark.parametrize("name", ["transformer", "attention-on-lstm", "hybrid-block"])
@@ -85,10 +85,10 @@ def test_a_model_gives_the_same_with_and_without_kernels(
     torch.manual_seed(0)
     network = models.MODELS[name](width=64, heads=2, blocks=2, **choices).build(TASK.vocabulary).to(DEVICE)
     batch = TASK.sample(5, (1, 5), torch.Generator(DEVICE).manual_seed(1))
-    at_BQ = torch.stack([answer.position_B for answer in batch.answers.values()], dim=1)
+    query_BQ, _ = batch.queries(TASK.questions, most=2)
     documents = Documents([TASK.tokens(n) - 1 for n in range(1, 6)], DEVICE)
-    lay_out(network, documents)
-    row = documents.row(batch.tokens_BT[:, :-1]), documents.outside(at_BQ)
+    layout = Layout(query_BQ=documents.outside(query_BQ), documents=documents)
+    row = documents.row(batch.tokens_BT[:, :-1]), layout
     with_kernels = network(*row)
     found = grads(with_kernels, *network.parameters())
     monkeypatch.setattr(kernels, "_on_gpu", lambda x: False)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from lengthlab.compute import settled
+from lengthlab.device import settled
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.models import hybrid_block
-from lengthlab.run import Run
-from lengthlab.schedule import delayed
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import delayed
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
 from small_runs import CPU
 
 LONGEST = 6
 FAR = 3 * LONGEST
 
 
-def at(trainee: Trainee, length: int) -> dict[str, float]:
-    return {count.question: count.accuracy for count in accuracy(trainee.network, trainee.run.task, [length])}
+def at(state: TrainState, length: int) -> dict[str, float]:
+    return {count.question: count.accuracy for count in accuracy(state.network, state.run.task, [length])}
 
 
-def advance(trainee: Trainee, steps: int) -> None:
+def advance(state: TrainState, steps: int) -> None:
     for _ in range(steps):
-        trainee.advance()
+        state.advance()
 
 
 def test_a_delayed_hybrid_answers_sequences_three_times_as_long_as_it_was_trained_on() -> None:
@@ -35,11 +35,11 @@ def test_a_delayed_hybrid_answers_sequences_three_times_as_long_as_it_was_traine
         seed=0,
     )
     with settled(CPU):
-        trainee = Trainee(run, CPU)
-        advance(trainee, 400)
+        state = TrainState(run, CPU)
+        advance(state, 400)
         # The recurrence alone tracks state at any length, and has not been asked to recall.
-        assert at(trainee, FAR)["modulo"] >= 0.95
-        assert at(trainee, FAR)["recall"] <= 0.25
-        advance(trainee, 1_400)
-        assert at(trainee, LONGEST)["both"] >= 0.95
-        assert at(trainee, FAR)["both"] >= 0.9
+        assert at(state, FAR)["modulo"] >= 0.95
+        assert at(state, FAR)["recall"] <= 0.25
+        advance(state, 1_400)
+        assert at(state, LONGEST)["all"] >= 0.95
+        assert at(state, FAR)["all"] >= 0.9

@@ -74,7 +74,7 @@ def trainer_with(*callbacks: Any, epochs: int = 1, **options: Any) -> Any:
     return lightning.Trainer(accelerator="cpu", max_epochs=epochs, callbacks=list(callbacks), **(quiet | options))
 
 
-class Diary(lightning.Callback):  # type: ignore[name-defined, misc]
+class Recorder(lightning.Callback):  # type: ignore[name-defined, misc]
     """At which step each batch began, and whether attention was on then."""
 
     def __init__(self, of: DelayedAttention) -> None:
@@ -108,7 +108,7 @@ def test_while_off_attention_does_not_move_and_the_optimizer_knows_nothing_of_it
 @pytest.mark.parametrize(("accumulated", "epochs"), [(1, 2), (2, 2), (3, 3)])
 def test_it_opens_at_a_step_of_the_optimizer_however_many_batches_make_one(accumulated: int, epochs: int) -> None:
     callback = DelayedAttention(until=3)
-    diary = Diary(callback)
+    diary = Recorder(callback)
     trainer_with(callback, diary, epochs=epochs, accumulate_grad_batches=accumulated).fit(Mixer(), batches())
     assert {step >= 3 for step, _ in diary.lines} == {True, False}
     assert all(is_open == (step >= 3) for step, is_open in diary.lines)
@@ -138,7 +138,7 @@ def test_it_opens_on_a_metric_of_a_validation_and_not_of_the_sanity_check(option
         return metrics["step"] >= 4
 
     callback = DelayedAttention(until=until, **options)
-    model, diary = Mixer(), Diary(callback)
+    model, diary = Mixer(), Recorder(callback)
     trainer_with(callback, diary, epochs=3, val_check_interval=2, num_sanity_val_steps=1).fit(model, batches(), batches())
     assert seen == [2.0, 4.0]
     assert all(type(value) is float for value in seen)
@@ -169,7 +169,7 @@ def begun(tmp_path: Path) -> Begun:
 def test_a_resumed_run_is_the_run_that_was_never_interrupted(begun: Begun, until: int, options: dict[str, Any]) -> None:
     path = begun(DelayedAttention(until=until, **options))
     callback = DelayedAttention(until=until, **options)
-    diary, resumed, whole = Diary(callback), Mixer(seed=1), Mixer()
+    diary, resumed, whole = Recorder(callback), Mixer(seed=1), Mixer()
     trainer_with(callback, diary, epochs=3).fit(resumed, batches(), ckpt_path=path)
     trainer_with(DelayedAttention(until=until, **options), epochs=3).fit(whole, batches())
     assert [step for step, _ in diary.lines] == list(range(4, 12))
@@ -185,7 +185,7 @@ def test_a_run_opened_by_a_metric_is_open_when_it_is_resumed(tmp_path: Path) -> 
     trainer.save_checkpoint(tmp_path / "run.ckpt")
     assert first.delay.opened_at == 4
     callback = DelayedAttention(until=lambda metrics: False)
-    diary = Diary(callback)
+    diary = Recorder(callback)
     trainer_with(callback, diary, epochs=2).fit(Mixer(), batches(), ckpt_path=tmp_path / "run.ckpt")
     assert diary.lines == [(step, True) for step in range(4, 8)]
 
@@ -247,7 +247,7 @@ def test_a_checkpoint_is_evaluated_as_it_was_made(begun: Begun, until: int) -> N
 
 def test_a_second_fit_goes_on_and_nothing_is_left_on_the_optimizer() -> None:
     model, callback = Mixer(), DelayedAttention(until=6, rate=0.5)
-    diary = Diary(callback)
+    diary = Recorder(callback)
     trainer = trainer_with(callback, diary)
     trainer.fit(model, batches())
     assert not callback.delay.is_open
@@ -298,7 +298,7 @@ def test_a_delay_that_is_made_already_can_be_given() -> None:
     model = Mixer()
     stages = Stages(delay(model, "attention", until=1), delay(model, "first", until=3))
     callback = DelayedAttention(delay=stages)
-    diary = Diary(callback)
+    diary = Recorder(callback)
     trainer_with(callback, diary, epochs=2, gradient_clip_val=1.0).fit(model, batches())
     assert diary.lines == [(step, step >= 3) for step in range(8)]
     assert [each.opened_at for each in stages.delays] == [1, 3]

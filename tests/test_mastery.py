@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,20 @@ from torch import nn
 
 import lengthlab as ll
 from command import Call
-from lengthlab import experiments
-from lengthlab.cli.forecast import steps_done
+from lengthlab import registry
 from lengthlab.cli.progress import Progress
-from lengthlab.compute import settled
+from lengthlab.device import settled
 from lengthlab.evaluation.accuracy import evaluation_set
+from lengthlab.experiments import Arm, Size, Study
 from lengthlab.models import Attention, Lstm, Model, Randomized, chain
-from lengthlab.run import Run
-from lengthlab.schedule import Mastered, Phase, Schedule, delayed
-from lengthlab.seeds import seed_for
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed
+from lengthlab.spec.seeds import seed_for
 from lengthlab.training import read_result, train
 from lengthlab.training.checkpoint import NAME
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.forecast import steps_done
+from lengthlab.training.state import TrainState
+from own_parts import Forgetful
 from small_runs import (
     CPU,
     LR,
@@ -57,13 +59,13 @@ def _one_thread() -> Iterator[None]:
 
 def ended_at(run: Run) -> tuple[int, ...]:
     """The steps that the phases of a run end at when it is trained."""
-    trainee, ends = Trainee(run, CPU), []
-    while trainee.clock < run.steps:
-        phase = trainee.phase
-        trainee.advance()
-        trainee.look()
-        if trainee.phase is not phase or trainee.clock == run.steps:
-            ends.append(trainee.step)
+    state, ends = TrainState(run, CPU), []
+    while state.clock < run.steps:
+        phase = state.phase
+        state.advance()
+        state.look()
+        if state.phase is not phase or state.clock == run.steps:
+            ends.append(state.step)
     return tuple(ends)
 
 
@@ -74,11 +76,11 @@ def ended_at(run: Run) -> tuple[int, ...]:
 def right() -> Mapping[tuple[int, int], float]:
     """By steps and length, how often `modulo` is right: the first phase by itself, answers compared one by one."""
     run = small_run(delayed(400, joint=1, lr=LR))
-    trainee, found = Trainee(run, CPU), {}
-    while trainee.step < 400:
-        trainee.advance()
-        if trainee.step % 50 == 0:
-            found |= {(trainee.step, length): share_right(trainee.network, run, length) for length in (3, 6)}
+    state, found = TrainState(run, CPU), {}
+    while state.step < 400:
+        state.advance()
+        if state.step % 50 == 0:
+            found |= {(state.step, length): share_right(state.network, run, length) for length in (3, 6)}
     return found
 
 
@@ -90,7 +92,7 @@ def share_right(network: nn.Module, run: Run, length: int) -> float:
         for tokens_T, said_T in zip(batch.tokens_BT, said_BT, strict=True):
             words = run.task.decode(tokens_T)
             asked = words.index("<modulo>")
-            right.append(run.task.words[int(said_T[asked])] == run.task.solve(words)["modulo"])
+            right.append((run.task.words[int(said_T[asked])],) == run.task.solve(words)["modulo"])
     return sum(right) / len(right)
 
 
@@ -174,14 +176,6 @@ def test_a_question_that_is_not_mastered_delays_to_the_limit_and_not_a_step_long
     assert train(run, tmp_path).ends == (120, 150)
     train(with_first(120), tmp_path)
     assert_learned_the_same(tmp_path, run, with_first(120))
-
-
-@dataclass(frozen=True)
-class Forgetful:
-    """A user's part that draws random numbers while it trains."""
-
-    def build(self, width: int) -> nn.Module:
-        return nn.Dropout(0.5)
 
 
 @pytest.mark.parametrize("part", [Forgetful(), Attention(heads=2, positions=Randomized())])
@@ -270,7 +264,7 @@ def watched(store: Path, log: Sequence[Mapping[str, Any]], capsys: pytest.Captur
     folder.write_json("run.json", RUN.to_json())
     for line in log:
         folder.append_log({"loss": 1.0, "samples_per_second": 16.0, **line})
-    with Progress([RUN], str(store)):
+    with folder.lock(), Progress([RUN], str(store)):
         pass
     return capsys.readouterr().err
 
@@ -278,11 +272,11 @@ def watched(store: Path, log: Sequence[Mapping[str, Any]], capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ({"step": 100}, ("phase 1/2, attention off", "step 100/330 at most", "time left 3 min 50 s at most")),
-        ({"step": 150, "skipped": 150}, ("phase 2/2 ", "step 150/180 ", "time left 30 s\n")),
-        ({"step": 170, "skipped": 150}, ("phase 2/2 ", "step 170/180 ", "time left 10 s\n")),
-        ({"step": 180, "skipped": 150}, ("measuring", "step 180/180 ")),
-        ({"step": 300}, ("phase 2/2 ", "step 300/330 ", "time left 30 s\n")),
+        ({"step": 100, "phase": 1}, ("phase 1/2, attention off", "step 100/330 at most", "time left about 3 min 50 s")),
+        ({"step": 150, "skipped": 150, "phase": 1}, ("phase 2/2 ", "step 150/180 ", "time left 30 s or more\n")),
+        ({"step": 170, "skipped": 150, "phase": 2}, ("phase 2/2 ", "step 170/180 ", "time left 10 s\n")),
+        ({"step": 180, "skipped": 150, "phase": 2}, ("measuring", "step 180/180 ")),
+        ({"step": 300, "phase": 1}, ("phase 2/2 ", "step 300/330 ", "time left 30 s or more\n")),
     ],
 )
 def test_progress_knows_what_was_not_needed(
@@ -304,7 +298,10 @@ def test_a_forecast_takes_what_was_not_needed_for_done(trained: Path) -> None:
 
 
 def test_a_list_of_runs_says_that_the_steps_are_a_bound(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiments, "EXPERIMENTS", {"mine": lambda seeds: [RUN, with_first(150)]})
+    arms = (Arm("bound", "lstm", "modulo-recall", "delayed"), Arm("fixed", "lstm", "modulo-recall", "delayed"))
+    made = {arms[0]: RUN, arms[1]: with_first(150)}
+    study = Study("mine", "Mine", "Which?", lambda arm, size: made[arm], (Size("cpu", (1, 3), (3,)),), arms=arms)
+    monkeypatch.setitem(registry._MAKERS[Study], "mine", lambda: study)
     first, second = call("experiments", "mine").out.splitlines()[-2:]
     assert first.endswith("330 steps of 16 samples at most")
     assert second.endswith("180 steps of 16 samples")

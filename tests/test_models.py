@@ -35,9 +35,10 @@ from lengthlab.models import (
     repeat,
     residual,
 )
-from lengthlab.models.model import speak
+from lengthlab.models.attention.rotation import rotate, rotation_table
+from lengthlab.models.layout import Layout
+from lengthlab.models.model import logits
 from lengthlab.models.outline import outline
-from lengthlab.models.rotation import rotate, rotation_table
 from lengthlab.switch import delay, find
 
 VOCABULARY = 11
@@ -125,10 +126,10 @@ def gradients(network: nn.Module, logits_BQV: Tensor) -> list[Tensor | None]:
 
 def asks_alike(network: nn.Module) -> bool:
     """Whether what is asked at a few positions, and the gradient it sends back, is that of the whole."""
-    asked_BQV, wanted_BQV = network(tokens(3, 6), AT_BQ), gathered(network(tokens(3, 6)))
+    asked_BQV, wanted_BQV = network(tokens(3, 6), Layout(query_BQ=AT_BQ)), gathered(network(tokens(3, 6)))
     pairs = zip(gradients(network, asked_BQV), gradients(network, wanted_BQV), strict=True)
     alike = all((one is None and other is None) or same(one, other) for one, other in pairs)
-    return alike and same(asked_BQV, wanted_BQV) and same(speak(network, tokens(3, 6), AT_BQ), wanted_BQV)
+    return alike and same(asked_BQV, wanted_BQV) and same(logits(network, tokens(3, 6), Layout(query_BQ=AT_BQ)), wanted_BQV)
 
 
 @every_model
@@ -184,11 +185,11 @@ def test_a_part_of_ones_own_that_extends_a_linear_map_is_not_taken_for_one() -> 
     assert asks_alike(Model("mine", 8, chain(Average(bare=True), Mlp(2))).build(VOCABULARY).double())
 
 
-def test_a_module_that_knows_nothing_of_positions_asked_can_speak() -> None:
+def test_a_module_that_knows_nothing_of_layouts_gives_logits_where_they_are_wanted() -> None:
     network = nn.Sequential(nn.Embedding(VOCABULARY, 4), nn.Linear(4, VOCABULARY))
-    at_BQ = torch.tensor([[1], [3]])
-    logits_BQV = speak(network, tokens(2, 4), at_BQ)
-    assert same(logits_BQV, network(tokens(2, 4))[torch.arange(2)[:, None], at_BQ])
+    query_BQ = torch.tensor([[1], [3]])
+    logits_BQV = logits(network, tokens(2, 4), Layout(query_BQ=query_BQ))
+    assert same(logits_BQV, network(tokens(2, 4))[torch.arange(2)[:, None], query_BQ])
 
 
 def default_parameters(name: str, vocabulary: int, width: int = 256, blocks: int = 4) -> int:
@@ -402,8 +403,8 @@ def test_attention_takes_parts_and_names_alike() -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Attention(positions="rop"), "model.positions: unknown name 'rop'; did you mean 'rope'?"),
-        (lambda: Attention(scores="logn"), "model.scores: unknown name 'logn'; did you mean 'log-n'?"),
+        (lambda: Attention(positions="rop"), "unknown positions 'rop'; did you mean 'rope'?"),
+        (lambda: Attention(scores="logn"), "unknown scores 'logn'; did you mean 'log-n'?"),
         (lambda: Attention(heads=0), "model.heads must be at least 1, not 0"),
         (lambda: Attention(heads=3).build(8), "model.heads = 3 does not divide model.width = 8"),
         (lambda: MODELS["sandwich"](width=8, heads=3).build(5), "model.heads = 3 does not divide model.width = 8"),

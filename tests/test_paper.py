@@ -8,15 +8,18 @@ from dataclasses import replace
 import pytest
 
 from lengthlab.errors import LabError
-from lengthlab.experiments.dat import PROFILES, Profile, dat, trials
-from lengthlab.experiments.dat.profile import Recipe
+from lengthlab.experiments.dat import DAT
+from lengthlab.experiments.dat.arms import ARMS, HYBRIDS, LENGTHS, NOTATION, TASKS, arm_of
+from lengthlab.experiments.dat.claims import CLAIMS
+from lengthlab.experiments.dat.profile import PROFILES, Profile, Recipe
+from lengthlab.experiments.dat.readings import READINGS
+from lengthlab.experiments.study import Arm
 from lengthlab.models import MODELS
-from lengthlab.paper import CELLS, CLAIMS, LENGTHS, PARTS, READINGS, Cell, value
-from lengthlab.paper.cells import HYBRIDS, NOTATION
-from lengthlab.paper.values import VALUES
-from lengthlab.schedule import EPOCH, end_to_end
+from lengthlab.registry import registered
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import EPOCH, end_to_end
 from lengthlab.switch import find
-from lengthlab.tasks import TASKS
+from lengthlab.tasks import Task
 
 # The paper's Appendix B, as its text has it.
 TEXT = """
@@ -42,89 +45,92 @@ NAMES = {notation: name for name, notation in NOTATION.items()}
 @pytest.mark.parametrize(("part", "place"), [("table1", 0), ("table2", 1)])
 def test_the_tables_are_those_of_the_text(part: str, place: int) -> None:
     lines = [line.split("\t") for line in TEXT.strip().split("\n\n")[place].splitlines()]
-    assert [NAMES[name] for name, *_ in lines] == list(VALUES[part])
+    assert [NAMES[name] for name, *_ in lines] == list(NOTATION)
     for name, *numbers in lines:
-        cell = Cell(part, PARTS[part], NAMES[name], "end-to-end")
-        assert [value(cell, length) for length in LENGTHS] == [float(number) for number in numbers]
+        arm = arm_of(part, NAMES[name])
+        assert [DAT.says(arm, "all", length) for length in LENGTHS] == [float(number) for number in numbers]
 
 
 def test_there_are_26_cells() -> None:
-    count = Counter((cell.part, cell.task, cell.training) for cell in CELLS)
+    count = Counter((arm.name, arm.task, arm.training) for arm in ARMS)
     assert count == {
         ("table1", "recall", "end-to-end"): 7,
         ("table2", "modulo", "end-to-end"): 7,
         ("figure1", "modulo-recall", "end-to-end"): 7,
         ("figure1", "modulo-recall", "delayed"): 5,
     }
-    assert len(set(CELLS)) == len(CELLS) == 26
+    assert len(set(ARMS)) == len(ARMS) == 26
     assert list(LENGTHS) == [*range(5, 51, 5), 75, 100]
     assert set(NOTATION) == set(MODELS)
-    assert set(PARTS.values()) == set(TASKS)
+    assert set(TASKS.values()) <= set(registered(Task))
     assert set(HYBRIDS) == set(MODELS) - {"transformer", "lstm"}
 
 
 def test_the_text_has_no_numbers_of_the_figure_and_of_nothing_else() -> None:
-    for cell in CELLS:
+    for arm in ARMS:
         for length in LENGTHS:
-            assert (value(cell, length) is None) == (cell.part == "figure1")
+            assert (DAT.says(arm, "all", length) is None) == (arm.name == "figure1")
 
 
-def test_every_check_of_every_claim_is_of_a_cell_at_a_length() -> None:
+def test_every_check_of_every_claim_is_of_an_arm_of_its_section() -> None:
     for claim in CLAIMS:
         assert claim.checks
         for check in claim.checks:
-            assert check.cell in CELLS
-            assert check.cell.part == claim.part
+            assert check.arm in DAT.section(claim.section).arms
             assert check.length in LENGTHS
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_every_cell_is_the_run_it_is_named_after(name: str) -> None:
-    found = trials(seeds=[0], profile=PROFILES[name])
-    assert [trial.cell for trial in found] == list(CELLS)
-    assert len({trial.run.id for trial in found}) == 26
-    for trial in found:
-        cell, run = trial.cell, trial.run
-        assert (cell.task, cell.model, cell.training) == (run.task.name, run.model.name, run.schedule.name)
+def runs_of(section: str, size: str = "short", seeds: tuple[int, ...] = (0,)) -> list[tuple[Arm, Run]]:
+    return DAT.runs(size, seeds, [DAT.section(section)])
+
+
+def runs_of_cells(size: str) -> list[tuple[Arm, Run]]:
+    return [pair for section in ("table1", "table2", "figure1") for pair in runs_of(section, size)]
+
+
+@pytest.mark.parametrize("size", PROFILES)
+def test_every_cell_is_the_run_it_is_named_after(size: str) -> None:
+    found = runs_of_cells(size)
+    assert [arm for arm, _ in found] == list(ARMS)
+    assert len({run.id for _, run in found}) == 26
+    for arm, run in found:
+        assert (arm.task, arm.model, arm.training) == (run.task.name, run.model.name, run.schedule.name)
         assert (run.lengths, run.evaluate) == ((1, 25), LENGTHS)
         assert getattr(run.model, "width", None) == 256
-        assert bool(run.schedule.phases[0].off) == (cell.training == "delayed")
+        assert bool(run.schedule.phases[0].off) == (arm.training == "delayed")
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_without_any_of_its_recipes_a_profile_would_train_something_else(name: str) -> None:
     profile = PROFILES[name]
-    readings = [Cell("readings", "modulo-recall", reading.model, "delayed") for reading in READINGS]
+    readings = [Arm("readings", reading.model, "modulo-recall", "delayed") for reading in READINGS]
     for left_out in profile.recipes:
         less = replace(profile, recipes={key: recipe for key, recipe in profile.recipes.items() if key != left_out})
-        assert any(recipe_of(less, cell) != profile.recipe(cell) for cell in (*CELLS, *readings)), left_out
+        assert any(recipe_of(less, arm) != profile.recipe(arm) for arm in (*ARMS, *readings)), left_out
 
 
-def recipe_of(profile: Profile, cell: Cell) -> Recipe | None:
+def recipe_of(profile: Profile, arm: Arm) -> Recipe | None:
     try:
-        return profile.recipe(cell)
+        return profile.recipe(arm)
     except LabError:
         return None
 
 
 def test_the_papers_profile_is_as_long_as_the_paper_says() -> None:
-    for trial in trials(profile=PROFILES["paper"]):
-        run = trial.run
+    for arm, run in runs_of_cells("paper"):
         epochs = [phase.steps_at(run.batch) * run.batch / EPOCH for phase in run.schedule.phases]
         rates = [phase.rates["rest"] for phase in run.schedule.phases]
-        if trial.cell.training == "delayed":
+        if arm.training == "delayed":
             assert (epochs[:2], rates) == ([1500, 500], [1e-4, 1e-4, 1e-5])
         else:
             assert (epochs[:1], rates) == ([500], [1e-4, 1e-5])
 
 
-def test_seeds_and_parts_are_chosen() -> None:
-    assert [(trial.cell.part, trial.run.seed) for trial in trials(["table2"], [3, 5])] == [("table2", 3)] * 7 + [
-        ("table2", 5)
-    ] * 7
-    assert [run.seed for run in dat((1,))] == [1] * 26
-    with pytest.raises(LabError, match="unknown part 'table3'; did you mean 'table"):
-        trials(["table3"])
+def test_seeds_and_sections_are_chosen() -> None:
+    chosen = runs_of("table2", seeds=(3, 5))
+    assert [(arm.name, run.seed) for arm, run in chosen] == [("table2", 3)] * 7 + [("table2", 5)] * 7
+    with pytest.raises(LabError, match="no part 'table3'; did you mean 'table"):
+        DAT.section("table3")
 
 
 def test_the_recipe_that_names_most_of_a_cell_is_its_own() -> None:
@@ -136,7 +142,7 @@ def test_the_recipe_that_names_most_of_a_cell_is_its_own() -> None:
     }
     profile = Profile("mine", recipes)
     steps = {
-        (part, model): profile.recipe(Cell(part, PARTS[part], model, "end-to-end")).schedule.phases[0].length
+        (part, model): profile.recipe(arm_of(part, model)).schedule.phases[0].length
         for part in ("table1", "table2")
         for model in ("lstm", "sandwich")
     }
@@ -144,27 +150,28 @@ def test_the_recipe_that_names_most_of_a_cell_is_its_own() -> None:
 
 
 def test_a_profile_without_a_recipe_or_with_a_wrong_one_is_refused() -> None:
-    cell = Cell("figure1", "modulo-recall", "sandwich", "delayed")
+    arm = arm_of("figure1", "sandwich", "delayed")
     with pytest.raises(LabError, match="no recipe for sandwich, delayed of figure1"):
-        Profile("mine", {("end-to-end",): Recipe(end_to_end(1), 4)}).recipe(cell)
+        Profile("mine", {("end-to-end",): Recipe(end_to_end(1), 4)}).recipe(arm)
     with pytest.raises(LabError, match="trains sandwich, delayed of figure1 end-to-end"):
-        Profile("mine", {("figure1",): Recipe(end_to_end(1), 4)}).recipe(cell)
+        Profile("mine", {("figure1",): Recipe(end_to_end(1), 4)}).recipe(arm)
 
 
 def test_readings_are_fourteen_under_one_recipe() -> None:
-    study = trials(["readings"])
-    assert len({trial.run.id for trial in study}) == len({trial.cell for trial in study}) == len(READINGS) == 14
-    recipes = {(trial.run.batch, *((phase.length, phase.lr) for phase in trial.run.schedule.phases)) for trial in study}
+    study = runs_of("readings")
+    assert len({run.id for _, run in study}) == len({arm for arm, _ in study}) == len(READINGS) == 14
+    recipes = {(run.batch, *((phase.length, phase.lr) for phase in run.schedule.phases)) for _, run in study}
     assert len(recipes) == 1
 
 
 def test_a_reading_is_what_its_name_says() -> None:
-    for reading, trial in zip(READINGS, trials(["readings"]), strict=True):
-        first, *others = trial.run.schedule.phases
+    for reading, (arm, run) in zip(READINGS, runs_of("readings"), strict=True):
+        assert arm == reading.arm
+        first, *others = run.schedule.phases
         assert first.off == {"part": ("attention",), "sublayers": ("attend", "mlp"), "function": ("attend",)}[reading.covers]
         assert first.asks == {"modulo": ("modulo",), "both": ()}[reading.asks]
         assert not any(phase.off for phase in others)
-        network = trial.run.network()
+        network = run.network()
         blocks = [name for name, _ in network.named_modules() if name.endswith("lstm")]
         assert len(blocks) == (4 if reading.lstms == "each block" else 1)
         off = find(network, *first.off)
@@ -173,7 +180,7 @@ def test_a_reading_is_what_its_name_says() -> None:
 
 
 def test_the_two_readings_of_the_block_have_the_same_attention() -> None:
-    study = {trial.cell.model: trial.run.network() for trial in trials(["readings"])}
+    study = {arm.model: run.network() for arm, run in runs_of("readings")}
     sizes = [
         sum(p.numel() for site in find(study[name], "attention") for p in site.module.parameters())
         for name in ("hybrid-block", "hybrid-block-lstm-in-each")

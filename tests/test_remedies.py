@@ -17,16 +17,17 @@ from torch import Tensor, nn
 from lengthlab import models
 from lengthlab.errors import LabError
 from lengthlab.models import AdaptiveTemperature, Attention, Rope, SlowRope
-from lengthlab.models.asked import pick
-from lengthlab.models.chance import Chance
-from lengthlab.models.entmax import entmax15
-from lengthlab.models.positions import POSITIONS
-from lengthlab.models.scores import SCORES
-from lengthlab.models.temperature import VELICKOVIC, entropy
+from lengthlab.models.attention.chance import Chance
+from lengthlab.models.attention.entmax import entmax15
+from lengthlab.models.attention.positions import Positions
+from lengthlab.models.attention.scores import Scores
+from lengthlab.models.attention.temperature import VELICKOVIC, entropy
+from lengthlab.models.layout import Layout, pick
+from lengthlab.registry import registered
 from lengthlab.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthlab.training.precision import BF16, FP32, Precision
 from lengthlab.training.result import claim
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
 from small_runs import CPU, end_to_end_run, folder_of
 
 WIDTH, HEADS = 16, 4
@@ -37,7 +38,7 @@ PAIRS = [
     ("learned", "entmax"),
     ("randomized", "log-n"),
 ]
-every_pair = pytest.mark.parametrize(("positions", "scores"), list(product(POSITIONS, SCORES)))
+every_pair = pytest.mark.parametrize(("positions", "scores"), list(product(registered(Positions), registered(Scores))))
 
 
 def attention_of(positions: str, scores: str) -> nn.Module:
@@ -119,7 +120,9 @@ def placed(positions: str, module: nn.Module, x_C: Tensor, t: int, place: int, w
 
 def reference(module: nn.Module, x_TD: Tensor, positions: str, scores: str, sample: int) -> Tensor:
     """Attention in plain loops."""
-    places = module.positions._places(sample + 1, len(x_TD))[sample].tolist() if positions == "randomized" else range(len(x_TD))
+    places = (
+        module.positions._positions(sample + 1, len(x_TD))[sample].tolist() if positions == "randomized" else range(len(x_TD))
+    )
     q_THC, k_THC, v_THC = (each.view(len(x_TD), HEADS, -1) for each in (module.q(x_TD), *module.kv(x_TD).chunk(2, dim=-1)))
     out_THC = torch.zeros_like(q_THC)
     for i, h in product(range(len(x_TD)), range(HEADS)):
@@ -146,7 +149,7 @@ def test_attention_is_what_plain_loops_compute(positions: str, scores: str) -> N
 def test_asked_positions_get_what_they_get_among_all(positions: str, scores: str) -> None:
     module, x_BTD = attention_of(positions, scores), torch.randn(2, 9, WIDTH, dtype=torch.float64)
     at_BQ = torch.tensor([[3, 8], [0, 5]])
-    assert torch.allclose(module(x_BTD, at_BQ), pick(module(x_BTD), at_BQ), atol=1e-6)
+    assert torch.allclose(module(x_BTD, Layout(query_BQ=at_BQ)), pick(module(x_BTD), at_BQ), atol=1e-6)
 
 
 @every_pair
@@ -162,7 +165,7 @@ def test_some_queries_at_a_time_are_all_of_them(positions: str, scores: str, mon
     module, x_BTD = attention_of(positions, scores), torch.randn(2, 11, WIDTH, dtype=torch.float64)
     with torch.no_grad():
         whole_BTD = module(x_BTD)
-        monkeypatch.setattr(import_module("lengthlab.models.attention"), "PAIRS", 200)
+        monkeypatch.setattr(import_module("lengthlab.models.attention.softmax"), "PAIRS", 200)
         assert torch.allclose(module(x_BTD), whole_BTD, atol=1e-10)
 
 
@@ -211,24 +214,24 @@ def test_entropy_of_even_weights_is_the_logarithm_of_their_number(number: int) -
 def test_drawn_positions_are_ordered_distinct_and_within_the_limit() -> None:
     positions = models.Randomized(limit=40).build(channels=4)
     for _ in range(20):
-        place_BT = positions._places(8, 33)
+        place_BT = positions._positions(8, 33)
         assert (place_BT.diff(dim=1) > 0).all()
         assert 0 <= int(place_BT.min()) <= int(place_BT.max()) < 40
-    assert torch.equal(positions._places(1, 40), torch.arange(40)[None])
+    assert torch.equal(positions._positions(1, 40), torch.arange(40)[None])
 
 
 def test_training_draws_anew_each_time_and_measuring_always_the_same() -> None:
     positions = models.Randomized(limit=500).build(channels=4)
-    assert not torch.equal(positions._places(2, 9), positions._places(2, 9))
+    assert not torch.equal(positions._positions(2, 9), positions._positions(2, 9))
     positions.eval()
-    assert torch.equal(positions._places(2, 9), positions._places(2, 9))
+    assert torch.equal(positions._positions(2, 9), positions._positions(2, 9))
 
 
 def test_learned_positions_begin_anywhere_in_training_and_at_the_first_when_measured() -> None:
     positions = models.Learned(limit=30).build(channels=4)
-    starts = {int(start) for _ in range(60) for start in positions._places(8, 9)[:, 0]}
+    starts = {int(start) for _ in range(60) for start in positions._positions(8, 9)[:, 0]}
     assert starts == set(range(22))
-    assert torch.equal(positions.eval()._places(1, 9), torch.arange(9)[None])
+    assert torch.equal(positions.eval()._positions(1, 9), torch.arange(9)[None])
 
 
 def test_draws_are_even_and_go_on_where_they_were_after_a_resume() -> None:
@@ -250,13 +253,13 @@ def test_a_sequence_beyond_the_limit_is_refused(positions: models.Learned | mode
 @pytest.mark.parametrize("precision", [FP32, BF16])
 def test_a_run_with_drawn_positions_goes_on_after_a_kill_as_ever(tmp_path: Path, precision: Precision) -> None:
     run = end_to_end_run(steps=8, model=models.hybrid_block(8, blocks=1, heads=2, positions="randomized"))
-    whole, first = Trainee(run, CPU, precision), Trainee(run, CPU, precision)
+    whole, first = TrainState(run, CPU, precision), TrainState(run, CPU, precision)
     for _ in range(4):
         first.advance()
     folder = folder_of(tmp_path, run)
     claim(folder, run)
     save_checkpoint(first, folder, 0.0)
-    second = Trainee(run, CPU, precision)
+    second = TrainState(run, CPU, precision)
     load_checkpoint(second, folder)
     expected = [whole.advance() for _ in range(8)]
     assert [second.advance() for _ in range(4)] == expected[4:]
@@ -288,10 +291,10 @@ def test_slow_rope_says_what_is_wrong_with_it(wrong: dict[str, float], said: str
 
 def test_positions_of_ones_own_may_set_the_first_weights() -> None:
     class Halved(nn.Module):
-        def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, at_BQ: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout = Layout()) -> tuple[Tensor, Tensor]:
             return q_BHQC, k_BHTC
 
-        def set_first_weights(self, weight_HCD: Tensor) -> None:
+        def init_weights(self, weight_HCD: Tensor) -> None:
             weight_HCD /= 2
 
     class Own:

@@ -14,11 +14,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
 
+from lengthlab.report import figure as drawing
 from lengthlab.report.curves import Curve, read_curves
-from lengthlab.report.figure import figure, pictures
-from lengthlab.report.table import as_csv, markdown, provenance, terminal_table
+from lengthlab.report.markdown import markdown as as_markdown
+from lengthlab.report.runs_page import as_csv, provenance, runs_page
+from lengthlab.report.terminal import console_for, show
 from lengthlab.store import Folder
 
 Counts = Mapping[int, Mapping[str, int]]
@@ -70,10 +71,24 @@ def curves_of(store: Path, *results: Mapping[str, Any]) -> list[Curve]:
 
 def in_terminal(curves: list[Curve], width: int = 160) -> list[list[str]]:
     """The words of every line; how lines and columns are ruled is a matter of taste."""
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(terminal_table(curves))
-    assert isinstance(console.file, io.StringIO)
-    return [re.sub(r"[^\w\s.=…–-]", " ", line).split() for line in console.file.getvalue().splitlines()]
+    console = console_for(width)
+    console.file = io.StringIO()
+    show(runs_page(curves), console)
+    table = console.file.getvalue().split("Training lengths")[0]
+    return [re.sub(r"[^\w\s.=…–-]", " ", line).split() for line in table.splitlines()]
+
+
+def markdown(curves: list[Curve]) -> str:
+    return as_markdown(runs_page(curves, intervals=True))
+
+
+def figure(curves: list[Curve]) -> Any:
+    """The first figure, as matplotlib has it."""
+    return drawing.draw(runs_page(curves).figures[0])
+
+
+def pictures(curves: list[Curve]) -> dict[str, bytes]:
+    return drawing.pictures(runs_page(curves))
 
 
 def in_markdown(curves: list[Curve]) -> list[list[str]]:
@@ -89,7 +104,7 @@ def of_question(question: str, lines: list[list[str]]) -> list[list[str]]:
 def test_the_terminal_shows_a_line_for_each_question_both_first(tmp_path: Path) -> None:
     lines = in_terminal(curves_of(tmp_path, result()))
     assert [line for line in lines if "0." in " ".join(line)] == [
-        ["hybrid-block", "delayed", "0", "both", "0.970", "0.950", "0.020"],
+        ["hybrid-block", "delayed", "0", "all", "0.970", "0.950", "0.020"],
         ["modulo", "0.990", "1.000", "0.500"],
         ["recall", "0.980", "0.950", "0.040"],
     ]
@@ -99,7 +114,7 @@ def test_lengths_stand_in_order_whatever_order_they_were_measured_in(tmp_path: P
     shuffled = {length: FAR[length] for length in (40, 5, 10)}
     lines = in_terminal(curves_of(tmp_path, result(counts=shuffled)))
     assert of_question("n=5", lines)[0][-3:] == ["n=5", "n=10", "n=40"]
-    assert of_question("both", lines)[0][-3:] == ["0.970", "0.950", "0.020"]
+    assert of_question("all", lines)[0][-3:] == ["0.970", "0.950", "0.020"]
 
 
 def test_six_lengths_fit_into_eighty_columns_with_nothing_cut(tmp_path: Path) -> None:
@@ -107,9 +122,9 @@ def test_six_lengths_fit_into_eighty_columns_with_nothing_cut(tmp_path: Path) ->
     counts = dict.fromkeys((5, 10, 20, 30, 40, 60), FAR[5])
     curves = curves_of(tmp_path, result(counts=counts), result("b" * 12, counts=counts, training="end-to-end"))
     lines = in_terminal(curves, width=80)
-    assert of_question("both", lines) == [
-        ["hybrid-block", "delayed", "0", "both", *["0.970"] * 6],
-        ["hybrid-block", "end-to-end", "0", "both", *["0.970"] * 6],
+    assert of_question("all", lines) == [
+        ["hybrid-block", "delayed", "0", "all", *["0.970"] * 6],
+        ["hybrid-block", "end-to-end", "0", "all", *["0.970"] * 6],
     ]
     assert "…" not in " ".join(" ".join(line) for line in lines)
 
@@ -117,9 +132,9 @@ def test_six_lengths_fit_into_eighty_columns_with_nothing_cut(tmp_path: Path) ->
 def test_every_cell_of_the_markdown_has_its_wilson_interval(tmp_path: Path) -> None:
     lines = in_markdown(curves_of(tmp_path, result()))
     assert lines[0] == ["model", "training", "seed", "right", "n=5", "n=10", "n=40", "run"]
-    assert of_question("both", lines) == [
+    assert of_question("all", lines) == [
         [
-            *("hybrid-block", "delayed", "0", "both"),
+            *("hybrid-block", "delayed", "0", "all"),
             *("0.970 (0.957–0.979)", "0.950 (0.935–0.962)", "0.020 (0.013–0.031)"),
             "`0123456789ab`",
         ]
@@ -148,18 +163,18 @@ def test_what_was_not_measured_has_no_line_in_the_csv(tmp_path: Path) -> None:
 
 def test_the_csv_has_the_published_names_the_counts_and_the_interval(tmp_path: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(as_csv(curves_of(tmp_path, result())))))
-    (line,) = [line for line in lines if (line["length"], line["question"]) == ("10", "both")]
+    (line,) = [line for line in lines if (line["length"], line["question"]) == ("10", "all")]
     assert line == {
-        **{"experiment": "", "part": "", "model": "hybrid-block", "task": "modulo-recall", "training": "delayed"},
-        **{"seed": "0", "length": "10", "question": "both", "correct": "950", "total": "1000", "run": "0123456789ab"},
+        **{"experiment": "", "arm": "", "size": "", "model": "hybrid-block", "task": "modulo-recall", "training": "delayed"},
+        **{"seed": "0", "length": "10", "question": "all", "correct": "950", "total": "1000", "run": "0123456789ab"},
         **{"accuracy": "0.9500", "low": "0.9347", "high": "0.9619"},
     }
 
 
 def test_every_seed_has_lines_of_its_own_in_the_order_given(tmp_path: Path) -> None:
     curves = curves_of(tmp_path, *(result(f"{seed}" * 12, seed=seed) for seed in (2, 0, 1)))
-    assert [line[2] for line in of_question("both", in_terminal(curves))] == ["2", "0", "1"]
-    assert [line[2] for line in of_question("both", in_markdown(curves))] == ["2", "0", "1"]
+    assert [line[2] for line in of_question("all", in_terminal(curves))] == ["2", "0", "1"]
+    assert [line[2] for line in of_question("all", in_markdown(curves))] == ["2", "0", "1"]
 
 
 def test_provenance_says_range_seeds_samples_chance_and_machine(tmp_path: Path) -> None:
@@ -167,7 +182,7 @@ def test_provenance_says_range_seeds_samples_chance_and_machine(tmp_path: Path) 
     text = " ".join(provenance(curves))
     for word in ("1…10", "0, 3", "1000 or 2000 samples", "modulo-recall: 0.05", "a slide rule", "torch 2.13.0"):
         assert word in text
-    assert markdown(curves).rstrip().endswith("\n".join(provenance(curves)))
+    assert all(line in markdown(curves) for line in provenance(curves))
 
 
 def test_a_task_with_one_question_has_one_line(tmp_path: Path) -> None:
@@ -207,11 +222,11 @@ def test_counts_that_are_no_counts_are_named(tmp_path: Path, counts: object) -> 
 
 def test_the_figure_is_a_png_and_an_svg_that_say_what_is_drawn(tmp_path: Path) -> None:
     files = pictures(curves_of(tmp_path, result()))
-    assert list(files) == ["accuracy.png", "accuracy.svg"]
+    assert list(files) == ["accuracy.svg", "accuracy.png"]
     assert files["accuracy.png"].startswith(b"\x89PNG\r\n\x1a\n")
     text = files["accuracy.svg"].decode()
     assert ElementTree.fromstring(text).tag.endswith("svg")
-    for word in ("training range", "chance", "delayed", "accuracy", "both right", "modulo", "recall"):
+    for word in ("training range", "chance", "delayed", "accuracy", "all right", "modulo", "recall"):
         assert word in text
 
 
@@ -235,7 +250,7 @@ def test_tasks_with_other_chances_get_pictures_of_their_own(tmp_path: Path) -> N
 def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(tmp_path: Path) -> None:
     wider = result("b" * 12, seed=1, settings="fedcba987654")
     names = legend(curves_of(tmp_path, result(), wider))
-    assert [name for name in names if "delayed" in name] == ["delayed (abcdef)", "delayed (fedcba)"]
+    assert [name for name in names if "delayed" in name] == ["delayed, abcdef", "delayed, fedcba"]
 
 
 def legend(curves: list[Curve]) -> list[str]:
@@ -285,3 +300,21 @@ def test_without_matplotlib_the_tables_are_still_shown_and_written(tmp_path: Pat
     done = without_matplotlib("report", str(tmp_path), "--out", str(tmp_path / "out"))
     assert "0.970" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table.csv", "table.md"]
+
+
+def test_chance_may_depend_on_the_length(tmp_path: Path) -> None:
+    chance = {"modulo": 0.5, "recall": {"5": 0.2, "10": 0.1, "40": 0.025}, "all": {"5": 0.1, "10": 0.05, "40": 0.0125}}
+    curves = curves_of(tmp_path, result(chance=chance))
+    assert [curves[0].chance_at(length, "recall") for length in (5, 40, 99)] == [0.2, 0.025, None]
+    (line,) = [line for line in figure(curves).axes[2].get_lines() if line.get_label() == "chance"]
+    assert line.get_ydata().tolist() == [0.2, 0.1, 0.025]
+    assert "modulo-recall: 0.1 to 0.0125" in " ".join(provenance(curves))
+
+
+def test_tokens_of_long_answers_are_read_beside_samples(tmp_path: Path) -> None:
+    data = result()
+    data["counts"] = [count | {"right_tokens": 2990, "tokens": 3000} for count in data["counts"]]
+    (curve,) = curves_of(tmp_path, data)
+    assert {row.token_accuracy for row in curve.rows} == {2990 / 3000}
+    assert curve.first.to_json()["tokens"] == 3000
+    assert "tokens" not in curves_of(tmp_path, result("b" * 12))[0].first.to_json()

@@ -17,31 +17,33 @@ import pytest
 
 import lengthlab.cli.work
 from command import Call, Done
+from lengthlab import registry
 from lengthlab.cli import main
-from lengthlab.cli.forecast import forecast, side_by_side
-from lengthlab.cli.publication import page_files
-from lengthlab.cli.sources import read_results, rows_at_hand, wanted_of_paper
-from lengthlab.experiments.dat import PROFILES, Profile, trials
-from lengthlab.experiments.dat.profile import Recipe
+from lengthlab.experiments.dat import DAT
+from lengthlab.experiments.dat.arms import NOTATION, arm_of
+from lengthlab.experiments.dat.profile import PROFILES, Profile, Recipe
 from lengthlab.experiments.dat.runs import run_of
-from lengthlab.paper.cells import NOTATION, Cell
-from lengthlab.report.grid import grids
-from lengthlab.report.provenance import as_text, read_makings
-from lengthlab.rows import Row, as_jsonl, read_rows
-from lengthlab.run import Run
-from lengthlab.schedule import delayed, end_to_end
+from lengthlab.experiments.study import Arm, Size, Study
+from lengthlab.report.evidence import Wanted, rows_at_hand
+from lengthlab.report.provenance import as_text, read_origins
+from lengthlab.report.publication import read_results
 from lengthlab.software import COMMIT, commit_of_package
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import delayed, end_to_end
 from lengthlab.store import Store
+from lengthlab.store.rows import Row, as_jsonl, read_rows
+from lengthlab.training.forecast import forecast, side_by_side
 from lengthlab.training.pace import Pace
-from paper_rows import making, rows_of, texts
+from paper_rows import origin, rows_of
 
 ROOT = Path(__file__).parents[1]
 TINY = Profile(
     "short",
     {("end-to-end",): Recipe(end_to_end(3), batch=4), ("delayed",): Recipe(delayed(2, 2, 2), batch=4)},
-    **{"keys": 16, "width": 8, "blocks": 1, "heads": 2, "mlp": 1, "lengths": (1, 4), "evaluate": (5, 10)},  # type: ignore[arg-type]
+    **{"keys": 16, "width": 8, "blocks": 1, "heads": 2, "mlp": 1, "lengths": (1, 4)},  # type: ignore[arg-type]
 )
-FILES = {"results.jsonl", "provenance.json", "courses.jsonl", "results.md", "table2.svg", "table2.png"}
+STUDY = replace(DAT, sizes=(Size("short", (1, 4), (5, 10)), Size("paper", (1, 4), (5, 10))), claims=())
+FILES = {"results.jsonl", "provenance.json", "traces.jsonl", "dat.md", "table2.svg", "table2.png"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,6 +51,18 @@ def _tiny() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PROFILES, "short", TINY)
         yield
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._MAKERS[Study], "dat", lambda: STUDY)
+
+
+small = pytest.mark.usefixtures("_small")
+
+
+def table2() -> list[tuple[Arm, Run]]:
+    return STUDY.runs("short", [0], [STUDY.section("table2")])
 
 
 @dataclass(frozen=True)
@@ -71,13 +85,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory, _tiny: None) -> Trained:
     words = ["lengthlab", "reproduce", "dat", "--part", "table2", "--store", str(store), "--device", "cpu"]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", words)
+        patch.setitem(registry._MAKERS[Study], "dat", lambda: STUDY)
         with pytest.raises(SystemExit) as left:
             main()
     return Trained(store, Done(int(left.value.code or 0), out.getvalue(), err.getvalue()))
 
 
 @pytest.fixture
-def copied(trained: Trained, tmp_path: Path) -> Trained:
+def copied(trained: Trained, tmp_path: Path, _small: None) -> Trained:
     """The same in a folder that a test may change."""
     shutil.copytree(trained.store, tmp_path / "runs")
     return Trained(tmp_path / "runs", trained.done)
@@ -94,25 +109,25 @@ def test_it_says_first_how_long_it_will_take_and_then_shows_progress(trained: Tr
 
 def test_it_shows_every_cell_beside_the_papers(trained: Trained) -> None:
     out = trained.done.out
-    assert "Table 2: modulo. 84 values:" in out
+    assert "Table 2: modulo\n14 values: " in out
     assert "Table 1" not in out
     for model, notation in NOTATION.items():
-        assert f"{model} ({notation}), end-to-end:" in out
-    assert "70 missing" in out  # measured at 2 of 12 lengths
+        assert f"{model}, {notation}, end-to-end: " in out
+    assert "missing," not in out
 
 
 def test_it_leaves_page_figures_rows_and_provenance(trained: Trained) -> None:
     assert {path.name for path in trained.out.iterdir()} == FILES
     assert all(f"wrote {trained.out / name}" in trained.done.out for name in FILES)
-    assert {(row.experiment, row.part, row.task, row.training) for row in trained.rows} == {
-        ("dat", "table2", "modulo", "end-to-end")
+    assert {(row.experiment, row.arm, row.size, row.training) for row in trained.rows} == {
+        ("dat", "table2", "short", "end-to-end")
     }
-    assert {row.run for row in trained.rows} == {trial.run.id for trial in trials(["table2"], [0], TINY)}
+    assert {row.run for row in trained.rows} == {run.id for _, run in table2()}
     (entry,) = json.loads((trained.out / "provenance.json").read_text())
-    assert set(entry) == {"command", "commit", "hardware", "versions", "precision", "date", "seconds", "profile", "runs"}
+    assert set(entry) == {"command", "commit", "hardware", "versions", "precision", "date", "seconds", "size", "runs"}
     assert entry["command"] == "lengthlab reproduce dat --part table2 --device cpu"
     assert set(entry["runs"]) == {row.run for row in trained.rows}
-    assert "](table2.svg)" in (trained.out / "results.md").read_text()
+    assert "](table2.svg)" in (trained.out / "dat.md").read_text()
 
 
 def test_the_same_command_again_trains_nothing(call: Call, copied: Trained) -> None:
@@ -124,7 +139,7 @@ def test_the_same_command_again_trains_nothing(call: Call, copied: Trained) -> N
 
 
 def trained_rows(trained: Trained) -> list[Row]:
-    return [row for row in read_results([str(trained.store)]).rows if row.part == "table2"]
+    return [row for row in read_results(STUDY, (str(trained.store),)).rows if row.arm == "table2"]
 
 
 @pytest.fixture
@@ -137,7 +152,7 @@ def looks_again() -> Iterator[Callable[[], None]]:
 def test_provenance_names_the_commit_that_trained_a_run_not_the_one_that_found_it(
     call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch, looks_again: Callable[[], None]
 ) -> None:
-    runs = [trial.run.id for trial in trials(["table2"], [0], TINY)]
+    runs = [run.id for _, run in table2()]
     results = [Store(copied.store).folder(run).path / "result.json" for run in runs]
     before = json.loads(results[0].read_text())["commit"]
     assert before == commit_of_package()
@@ -149,24 +164,25 @@ def test_provenance_names_the_commit_that_trained_a_run_not_the_one_that_found_i
     looks_again()
     done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu")
     assert "7 runs, 6 of them finished." in done.err
-    made = {making.commit: set(making.runs) for making in read_makings(copied.out / "provenance.json")}
+    made = {origin.commit: set(origin.runs) for origin in read_origins(copied.out / "provenance.json")}
     assert made == {"fedcba987654": {runs[0]}, "not recorded": {runs[1]}, before: set(runs[2:])}
 
 
 def test_a_store_is_read_without_training_and_what_is_not_finished_is_missing(call: Call, copied: Trained) -> None:
-    gone = trials(["table2"], [0], TINY)[1]
-    assert gone.cell.model == "lstm"
-    (Store(copied.store).folder(gone.run.id).path / "result.json").unlink()
+    arm, gone = table2()[1]
+    assert arm.model == "lstm"
+    (Store(copied.store).folder(gone.id).path / "result.json").unlink()
     done = call("reproduce", "dat", "--from", copied.store, "--store", copied.store)
     assert (done.code, done.err) == (0, "")
-    assert done.out.count("lstm (LSTM), end-to-end: 12 missing") == 3  # in each of the three parts
-    assert "transformer (Transformer), end-to-end: 2 differs, 10 missing" in done.out
+    assert done.out.count("lstm, LSTM, end-to-end: 2 missing") == 3  # in each of the three parts
+    assert "transformer, Transformer, end-to-end: 2 differs" in done.out
     assert not (copied.store / "result.json").exists()
 
 
+@small
 def test_only_what_the_rows_at_hand_lack_is_trained(call: Call, trained: Trained, tmp_path: Path) -> None:
-    lacking = trials(["table2"], [0], TINY)[1].run.id
-    have, made = [row for row in trained.rows if row.run != lacking], read_makings(trained.out / "provenance.json")
+    lacking = table2()[1][1].id
+    have, made = [row for row in trained.rows if row.run != lacking], read_origins(trained.out / "provenance.json")
     published(tmp_path / "here", have)
     (tmp_path / "here" / "provenance.json").write_text(as_text(made))
     words = ("reproduce", "dat", "--part", "table2", "--device", "cpu", "--have", tmp_path / "here")
@@ -174,7 +190,7 @@ def test_only_what_the_rows_at_hand_lack_is_trained(call: Call, trained: Trained
     assert "1 runs, 0 of them finished." in done.err
     assert [path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()] == [lacking]
     assert read_rows(tmp_path / "out" / "results.jsonl") == trained.rows
-    assert len(read_makings(tmp_path / "out" / "provenance.json")) == 2
+    assert len(read_origins(tmp_path / "out" / "provenance.json")) == 2
     again = call(*words, "--have", tmp_path / "out", "--store", tmp_path / "other", "--out", tmp_path / "again")
     assert "0 runs, 0 of them finished." in again.err
     assert read_rows(tmp_path / "again" / "results.jsonl") == trained.rows
@@ -182,16 +198,17 @@ def test_only_what_the_rows_at_hand_lack_is_trained(call: Call, trained: Trained
 
 def test_rows_at_hand_serve_every_cell_of_their_run_and_no_other(call: Call, copied: Trained, tmp_path: Path) -> None:
     """Rows of an older recipe, rows that lack a length, and a folder with nothing of it: none of them is an error, or used."""
-    first, second, *others = trials(["table2"], [0], TINY)
-    rows = [row for row in copied.rows if not (row.run == first.run.id and row.length == TINY.evaluate[0])]
-    stale = [replace(row, run="0123456789ab") for row in rows if row.run == second.run.id]
-    named_otherwise = [replace(row, part="elsewhere") for row in rows if row.run in {trial.run.id for trial in others}]
-    have = [row for row in rows if row.run == first.run.id] + stale + named_otherwise
+    first, second, *others = [run.id for _, run in table2()]
+    rows = [row for row in copied.rows if not (row.run == first and row.length == 5)]
+    stale = [replace(row, run="0123456789ab") for row in rows if row.run == second]
+    named_otherwise = [replace(row, arm="elsewhere") for row in rows if row.run in others]
+    have = [row for row in rows if row.run == first] + stale + named_otherwise
     published(tmp_path / "here", have)
     (tmp_path / "empty").mkdir()
-    found = rows_at_hand([str(tmp_path / "here"), str(tmp_path / "empty")], wanted_of_paper("short", ["table2"]), [0], "")
-    assert {row.run for row in found.rows} == {trial.run.id for trial in others}
-    assert set(found.rows) == {row for row in copied.rows if row.run not in (first.run.id, second.run.id)}
+    wanted = Wanted(STUDY, STUDY.size("short"), (STUDY.section("table2"),))
+    found = rows_at_hand([str(tmp_path / "here"), str(tmp_path / "empty")], wanted, [0])
+    assert {row.run for row in found.rows} == set(others)
+    assert set(found.rows) == {row for row in copied.rows if row.run not in (first, second)}
     done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu", "--have", tmp_path / "here")
     assert "2 runs, 2 of them finished." in done.err
     assert copied.rows == trained_rows(copied)
@@ -202,19 +219,19 @@ def test_what_is_finished_is_kept_when_it_is_stopped(call: Call, copied: Trained
         raise KeyboardInterrupt
 
     shutil.rmtree(copied.out)
-    (Store(copied.store).folder(trials(["table2"], [0], TINY)[0].run.id).path / "result.json").unlink()
+    (Store(copied.store).folder(table2()[0][1].id).path / "result.json").unlink()
     monkeypatch.setattr(lengthlab.cli.work, "work", stopped)
     done = call("reproduce", "dat", "--part", "table2", "--store", copied.store, "--device", "cpu")
     assert done.code == 130
     assert f"6 of 7 runs are finished; their rows are in {copied.out}" in done.err
     assert len({row.run for row in copied.rows}) == 6
-    assert len(read_results([str(copied.out)]).made) == 1
+    assert len(read_results(STUDY, (str(copied.out),)).evidence.origins) == 1
 
 
 def published(folder: Path, rows: list[Row], **changes: object) -> Path:
     folder.mkdir(parents=True)
     (folder / "results.jsonl").write_text(as_jsonl(rows))
-    (folder / "provenance.json").write_text(as_text([making(rows, **changes)]))
+    (folder / "provenance.json").write_text(as_text([origin(rows, **changes)]))
     return folder
 
 
@@ -235,7 +252,7 @@ def test_published_rows_need_no_torch(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("84 values: 84 agrees") == 2
-    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES - {"courses.jsonl"} | {
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES - {"traces.jsonl"} | {
         f"{part}.{form}" for part in ("table1", "figure1") for form in ("svg", "png")
     }
     assert read_rows(tmp_path / "out" / "results.jsonl") == sorted_rows(tmp_path / "published")
@@ -253,12 +270,12 @@ def test_without_matplotlib_there_is_no_figure_and_all_the_rest(tmp_path: Path) 
     words = ("reproduce", "dat", "--from", "here", "--out", "out", "--page", "page.md")
     done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "no figure: figures need matplotlib: pip install 'lengthlab[report]'\n")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["provenance.json", "results.jsonl", "results.md"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["dat.md", "provenance.json", "results.jsonl"]
     assert (tmp_path / "page.md").exists()
 
 
 def sorted_rows(folder: Path) -> list[Row]:
-    return list(read_results([str(folder)]).rows)
+    return list(read_results(DAT, (str(folder),)).rows)
 
 
 def test_several_sources_are_one(call: Call, tmp_path: Path) -> None:
@@ -276,7 +293,7 @@ def test_seeds_and_part_choose_among_published_rows(call: Call, tmp_path: Path) 
     published(tmp_path / "here", rows_of(seeds=(0, 1, 2)))
     done = call("reproduce", "dat", "--from", tmp_path / "here", "--part", "table1", "--seeds", 2, "--out", tmp_path / "out")
     rows = read_rows(tmp_path / "out" / "results.jsonl")
-    assert {(row.part, row.seed) for row in rows} == {("table1", 0), ("table1", 1)}
+    assert {(row.arm, row.seed) for row in rows} == {("table1", 0), ("table1", 1)}
     assert "Table 2" not in done.out
 
 
@@ -286,13 +303,17 @@ def test_several_parts_are_shown_in_the_papers_order_and_once(call: Call, tmp_pa
     done = call("reproduce", "dat", "--from", tmp_path / "here", *asked, "--out", tmp_path / "out")
     shown = [line.split(":")[0] for line in done.out.splitlines() if line.startswith(("Table", "Figure"))]
     assert shown == ["Table 1", "Figure 1"]
-    assert {row.part for row in read_rows(tmp_path / "out" / "results.jsonl")} == {"table1", "figure1"}
+    assert {row.arm for row in read_rows(tmp_path / "out" / "results.jsonl")} == {"table1", "figure1"}
 
 
-def test_rows_of_the_other_profile_are_left_out(call: Call, tmp_path: Path) -> None:
-    published(tmp_path / "here", rows_of(), profile="paper")
-    call("reproduce", "dat", "--from", tmp_path / "here").refused("no rows of experiment 'dat', profile 'short'")
-    assert call("reproduce", "dat", "--from", tmp_path / "here", "--profile", "paper", "--out", tmp_path / "out").code == 0
+@pytest.mark.parametrize("size", ["", "paper"])
+def test_rows_of_the_other_size_are_left_out(call: Call, tmp_path: Path, size: str) -> None:
+    """Rows of version 0.1 do not say their size; the entry that made them does."""
+    published(tmp_path / "here", [replace(row, size=size) for row in rows_of()], size="paper")
+    done = call("reproduce", "dat", "--from", tmp_path / "here", "--size", "short")
+    done.refused("no rows of experiment 'dat', size 'short'")
+    assert call("reproduce", "dat", "--from", tmp_path / "here", "--size", "paper", "--out", tmp_path / "out").code == 0
+    assert {row.size for row in read_rows(tmp_path / "out" / "results.jsonl")} == {"paper"}
 
 
 def test_conflicting_counts_are_refused_by_both_names(call: Call, tmp_path: Path) -> None:
@@ -303,6 +324,7 @@ def test_conflicting_counts_are_refused_by_both_names(call: Call, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+@small
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -310,7 +332,7 @@ def test_conflicting_counts_are_refused_by_both_names(call: Call, tmp_path: Path
         (("--from", "."), "'.' holds neither dat/results.jsonl nor results.jsonl nor run folders"),
         (("--from", ".", "--device", "cpu"), "--from trains nothing"),
         (("--part", "table3"), "table3"),
-        (("--profile", "long"), "long"),
+        (("--size", "long"), "long"),
         (("--seeds", "0"), "seeds"),
         (("--part", "table2", "--device", "abacus"), "device 'abacus' is not available here"),
         (("--part", "table2", "--store", "/proc/runs"), "store '/proc/runs' is not writable"),
@@ -326,7 +348,7 @@ def test_bad_input_is_one_line(
 
 def delayed_run(*lengths: int) -> Run:
     recipes = {("figure1",): Recipe(delayed(*lengths), batch=4)}
-    return run_of(Cell("figure1", "modulo-recall", "parallel", "delayed"), 0, replace(TINY, recipes=recipes))
+    return run_of(arm_of("figure1", "parallel", "delayed"), replace(TINY, recipes=recipes))
 
 
 def test_the_forecast_grows_with_the_steps_and_shrinks_with_those_done() -> None:
@@ -372,12 +394,38 @@ def test_the_commit_is_the_environments_or_else_the_checkouts(
     assert commit_of_package() == f"version {lengthlab.__version__}"
 
 
-def test_the_committed_page_is_what_the_published_rows_come_to() -> None:
-    page = ROOT / "docs" / "results.md"
-    results = read_results([str(ROOT / "published")])
-    files = page_files(results, page, grids(results))
-    command = "lengthlab reproduce dat --from published --page docs/results.md"
-    assert page.read_bytes() == files.pop(page.name), f"run: {command}"
-    assert {f"results/{path.name}" for path in (page.parent / "results").iterdir()} == set(files)
-    for name, data in files.items():  # by what they say: how they are drawn may change with matplotlib
-        assert texts((page.parent / name).read_bytes()) == texts(data), f"run: {command}"
+def test_the_committed_pages_are_what_the_published_rows_come_to(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("reproduce", "--check")
+    assert (done.code, done.err) == (0, ""), done.out
+
+
+def test_a_committed_page_that_differs_is_named_with_the_command_that_mends_it(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("published/far", "published/dat", "docs/far"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    monkeypatch.setattr(lengthlab, "__file__", str(tmp_path / "src" / "lengthlab" / "__init__.py"))
+    assert call("reproduce", "far", "--check").code == 0
+    page, figure = tmp_path / "docs" / "far" / "far.md", tmp_path / "docs" / "far" / "far" / "far.svg"
+    page.write_text(page.read_text().replace("0.994", "0.999"))
+    figure.unlink()
+    done = call("reproduce", "far", "--check")
+    assert done.code == 1
+    command = "run: lengthlab reproduce far --from published --page docs/far/far.md"
+    assert done.out.splitlines() == [f"docs/far/far.md differs; {command}", f"docs/far/far/far.svg is missing; {command}"]
+
+
+@pytest.mark.parametrize("name", ["dat", "far", "remedies", "plateau"])
+def test_published_rows_are_shown_without_torch_from_any_folder(name: str, tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom lengthlab.cli import main\ntry:\n    main()\nexcept SystemExit as left:\n"
+        "    assert not left.code, left.code\nassert 'torch' not in sys.modules"
+    )
+    words = ("reproduce", name, "--from", "published", "--out", "out")
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Claims: " in done.stdout
+    assert (tmp_path / "out" / f"{name}.md").exists()

@@ -13,7 +13,7 @@ from time import sleep
 import pytest
 from safetensors import safe_open
 
-from lengthlab.run import Run
+from lengthlab.spec.run import Run
 from lengthlab.training import train
 from small_runs import counts, delayed_run, end_to_end_run, folder_of, identical, learned, start_worker, wait_for, weights
 
@@ -22,13 +22,15 @@ SHORT = delayed_run(first=55, joint=30, last=25)
 LONG = end_to_end_run(steps=300)
 
 DIE = "import os, signal\ndie = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
-CHECKPOINT_ALWAYS = "from lengthlab.training import reference\nreference.CHECKPOINT_SECONDS = 0.0"
+CHECKPOINT_ALWAYS = """
+from lengthlab.training import recorder
+recorder.FIRST_CHECKPOINT_SECONDS = recorder.CHECKPOINT_SECONDS = 0.0"""
 DIE_AT_STEP = """
-from lengthlab.training.trainee import Trainee
-advance = Trainee.advance
-Trainee.advance = lambda trainee: die() if trainee.step == {step} else advance(trainee)"""
+from lengthlab.training.state import TrainState
+advance = TrainState.advance
+TrainState.advance = lambda state: die() if state.step == {step} else advance(state)"""
 DIE_IN_CHECKPOINT = """
-from lengthlab import store
+from lengthlab.store import folder as store
 replace = os.replace
 seen = []
 def dying(old, new):
@@ -42,7 +44,7 @@ MOMENTS = {
     "in the first phase, with a checkpoint half written": (CHECKPOINT_ALWAYS + DIE_IN_CHECKPOINT.format(number=52), 51),
     "at the phase boundary": (DIE_AT_STEP.format(step=55), 55),
     "in the last phase": (CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=105), 105),
-    "while measuring": ("from lengthlab.training import diary\ndiary.accuracy = die", 110),
+    "while measuring": ("from lengthlab.training import recorder\nrecorder.accuracy = die", 110),
 }
 
 
@@ -110,16 +112,16 @@ def test_a_worker_killed_from_outside_goes_on_from_its_last_checkpoint(tmp_path:
 # One step long enough for anything to happen in the middle of it.
 LONG_STEP = """
 import time
-from lengthlab.training.trainee import Trainee
-advance = Trainee.advance
-def long_step(trainee):
-    time.sleep(1.0 if trainee.step == 50 else 0.0)
-    return advance(trainee)
-Trainee.advance = long_step"""
+from lengthlab.training.state import TrainState
+advance = TrainState.advance
+def long_step(state):
+    time.sleep(1.0 if state.step == 50 else 0.0)
+    return advance(state)
+TrainState.advance = long_step"""
 
 
 # Both is what Ctrl-C on a command comes to: the signal is passed on, and then the pipe is closed.
-@pytest.mark.parametrize("how", ["a signal", "the end of its parent", "both"])
+@pytest.mark.parametrize("how", ["a signal", "the end of its parent", "all"])
 def test_a_stopped_worker_keeps_the_step_it_had_reached(how: str, tmp_path: Path, unkilled: Path) -> None:
     worker = start_worker(tmp_path, LONG, before=LONG_STEP)
     wait_for(lambda: last_logged_step(tmp_path, LONG) >= 50)

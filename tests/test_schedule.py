@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
-from lengthlab.schedule import SCHEDULES, Covers, Epochs, Mastered, Phase, Schedule, delayed, end_to_end, epochs
+from lengthlab.registry import registered
+from lengthlab.spec.schedule import Covers, Epochs, Mastered, Phase, Schedule, delayed, end_to_end, epochs
 
 quick = settings(max_examples=50, deadline=None)
 
@@ -29,7 +30,7 @@ def test_end_to_end_ends_at_a_tenth_of_its_learning_rate() -> None:
 
 
 def test_delayed_switches_attention_off_and_asks_modulo_at_first() -> None:
-    first, joint = delayed(2_000, joint=16_000).phases
+    first, joint = delayed(2_000, joint=16_000).settled(["modulo"]).phases
     assert first == Phase(2_000, lr=1e-4, off=("attention",), asks=("modulo",))
     assert joint == Phase(16_000, lr=1e-4, off=(), asks=())
 
@@ -41,7 +42,7 @@ def test_after_its_first_phase_delayed_is_end_to_end() -> None:
 
 def test_the_joint_phase_is_the_papers_unless_given_and_a_delay_ends_with_what_it_asks() -> None:
     assert [phase.length for phase in end_to_end().phases] == [Epochs(500)]
-    assert [phase.length for phase in delayed().phases] == [Mastered("modulo"), Epochs(500)]
+    assert [phase.length for phase in delayed().settled(["modulo"]).phases] == [Mastered("modulo"), Epochs(500)]
     assert delayed(asks=("parity", "modulo")).phases[0].length == Mastered("parity")
     with pytest.raises(LabError, match="say how long"):
         delayed(asks=())
@@ -120,13 +121,17 @@ def test_one_learning_rate_is_that_of_the_rest() -> None:
 
 
 def test_schedules_are_known_by_the_names_that_users_type() -> None:
-    assert {name: make(joint=3).name for name, make in SCHEDULES.items()} == {"end-to-end": "end-to-end", "delayed": "delayed"}
+    known = registered(Schedule)
+    assert {name: known[name](joint=3).name for name in ("end-to-end", "delayed")} == {
+        "end-to-end": "end-to-end",
+        "delayed": "delayed",
+    }
 
 
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Phase(0), "a phase lasts at least 1 step, not 0"),
+        (lambda: Phase(0), "schedule.length must be at least 1 step, not 0"),
         (lambda: end_to_end(-5), "schedule.joint must be at least 1 step, not -5"),
         (lambda: end_to_end(5, last=-1), "schedule.last must be at least 0 steps, not -1"),
         (lambda: delayed(0, joint=5), "schedule.first must be at least 1 step, not 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
-from lengthlab.rows import rows_in
 from lengthlab.store import Folder, Store, named_folders
+from lengthlab.store.folder import HOST
+from lengthlab.store.rows import rows_in
 from lengthlab.training import train
 from small_runs import (
     counts,
@@ -281,13 +283,30 @@ def test_a_process_that_takes_the_lock_does_not_sweep_away_what_another_is_writi
     assert Folder(tmp_path).read_json("run.json") == {"number": 299}
 
 
+def test_what_another_machine_is_writing_is_left_alone_until_it_has_been_silent_for_long(tmp_path: Path) -> None:
+    there, mine = tmp_path / ".run.json.elsewhere.1.partial", tmp_path / f".run.json.{HOST}.0x.partial"
+    old = tmp_path / ".result.json.elsewhere.1.partial"
+    for path in (there, mine, old):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    with Folder(tmp_path).lock():
+        pass
+    assert (there.exists(), mine.exists(), old.exists()) == (True, False, False)
+
+
+def test_a_log_of_any_bytes_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b'\xff\x00\n{"step": 1}\n')
+    with pytest.raises(LabError, match=r"log\.jsonl is foreign"):
+        Folder(tmp_path).read_log()
+
+
 # Without torch
 
 LIGHT = """
 import importlib, pkgutil, sys
 import lengthlab.report
 names = [f"lengthlab.report.{module.name}" for module in pkgutil.iter_modules(lengthlab.report.__path__)]
-for name in ["lengthlab.store", "lengthlab.rows", *names]:
+for name in ["lengthlab.store", "lengthlab.store.rows", "lengthlab.store.watch", *names]:
     importlib.import_module(name)
 print(len(names), "torch" in sys.modules)
 """

@@ -1,7 +1,8 @@
-"""Our own questions: every arm is the run it is named after, and a study is trained, stopped, read and shown like the paper."""
+"""Studies, ours and a user's own: every arm is the run it is named after; trained, stopped, read, judged and shown alike."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,80 +13,112 @@ from types import ModuleType
 import pytest
 
 from command import Call
-from lengthlab import experiments
-from lengthlab.cli.publication import show_study, study_files
-from lengthlab.cli.sources import Found, read_sources
-from lengthlab.cli.study import ABOUT, findings_of, read_study, wanted_of_study
+from lengthlab import registry
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import accuracy
-from lengthlab.experiments import EXPERIMENTS, STUDIES, far, plateau, remedies
-from lengthlab.experiments.study import Arm, Scale, Study
-from lengthlab.report.courses import Course, course_of, read_courses
-from lengthlab.report.study import QUESTIONS, Findings
-from lengthlab.report.study_figure import study_pictures
-from lengthlab.report.study_table import study_page
-from lengthlab.rows import Row, read_rows
-from lengthlab.training.trainee import Trainee
-from paper_rows import texts
+from lengthlab.experiments import Arm, At, Check, Claim, Size, Study, far, find_study, plateau, remedies, studies
+from lengthlab.experiments.far import FAR
+from lengthlab.experiments.scale import Scale
+from lengthlab.models.attention.scores import Scores
+from lengthlab.registry import registered
+from lengthlab.report.evidence import Evidence, Wanted, read_evidence
+from lengthlab.report.figure import pictures
+from lengthlab.report.markdown import markdown
+from lengthlab.report.page import Page
+from lengthlab.report.publication import read_results
+from lengthlab.report.results import Results, gather
+from lengthlab.report.study_page import study_page
+from lengthlab.report.terminal import console_for, show
+from lengthlab.report.traces import TrainingTrace, read_traces, trace_of
+from lengthlab.spec.run import Run
+from lengthlab.store.rows import Row, as_jsonl, read_rows
+from lengthlab.training.state import TrainState
 from small_runs import CPU
 
 ROOT = Path(__file__).parent.parent
 TINY = Scale(keys=8, width=8, longest=3, batch=6, lr=1e-3, first=2, joint=3, last=1, times=(1, 2), modulus=2)
 NONE = ({"none": "no-positions"}, {"none": "plain-scores"})
-every_study = pytest.mark.parametrize("name", STUDIES)
+OURS = ("far", "remedies", "plateau")
+QUESTIONS = ("all", "modulo", "recall")
+ARM = Arm("none, log-n", "hybrid-block", "modulo-recall", "delayed")
+OTHER = replace(ARM, training="end-to-end")
+every_study = pytest.mark.parametrize("name", OURS)
 every_size = pytest.mark.parametrize("size", ["gpu", "cpu"])
 
 
-def tiny_arms(size: str) -> list[Arm]:
-    model = TINY.hybrid("none", "log-n")
-    return [Arm("none, log-n", TINY.run(model, schedule)) for schedule in (TINY.end_to_end, TINY.delayed)]
+def tiny_run(arm: Arm, size: str) -> Run:
+    return TINY.run(TINY.hybrid("none", "log-n"), TINY.delayed if arm == ARM else TINY.end_to_end)
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Study:
-    study = replace(STUDIES["far"], arms=tiny_arms, seeds=2)
-    monkeypatch.setitem(experiments.STUDIES, "far", study)
+    sizes = (TINY.size("gpu", gpu=True), TINY.size("cpu"))
+    study = Study("far", "Tiny", "How far?", tiny_run, sizes, arms=(OTHER, ARM), seeds=2)
+    monkeypatch.setitem(registry._MAKERS[Study], "far", lambda: study)
     return study
 
 
 def rows_of(name: str, size: str, seeds: Sequence[int] = (0, 1)) -> list[Row]:
-    wanted = wanted_of_study(name, size)
+    study = find_study(name)
     return [
-        Row(name, cell.part, cell.model, cell.task, cell.training, run.seed, length, question, 950, 1000, run.id)
-        for cell, run in ((trial.cell, trial.run) for trial in wanted.trials(seeds))
-        for length in wanted.lengths
+        Row(
+            *(length, question, 950, 1000),
+            **{"experiment": name, "arm": arm.name, "size": size, "model": arm.model, "task": arm.task},
+            **{"training": arm.training, "seed": seed, "run": f"{number:011x}{seed}"},
+        )
+        for number, arm in enumerate(study.arms)
+        for seed in seeds
+        for length in study.size(size).lengths
         for question in QUESTIONS
     ]
 
 
-def findings(name: str, size: str = "gpu", rows: Sequence[Row] | None = None) -> Findings:
-    return findings_of(name, wanted_of_study(name, size), Found(tuple(rows_of(name, size) if rows is None else rows), ()))
+def results_of(
+    name: str, size: str = "gpu", rows: Sequence[Row] | None = None, traces: Sequence[TrainingTrace] = ()
+) -> Results:
+    study = find_study(name)
+    evidence = Evidence(tuple(rows_of(name, size) if rows is None else rows), (), tuple(traces))
+    return gather(study, study.size(size), study.sections, evidence)
+
+
+def page_of(name: str, size: str = "gpu", rows: Sequence[Row] | None = None, traces: Sequence[TrainingTrace] = ()) -> Page:
+    return study_page(results_of(name, size, rows, traces))
 
 
 @every_study
 @every_size
-def test_every_arm_has_a_name_of_its_own_and_a_run_that_can_be_measured(name: str, size: str) -> None:
-    trials = STUDIES[name].trials(size, [0, 1])
-    assert len({(trial.cell, trial.run.seed) for trial in trials}) == len({trial.run.id for trial in trials}) == len(trials)
-    for trial in trials:
-        assert trial.run.evaluate[0] == trial.run.lengths[1]
-        assert trial.run.evaluate[-1] >= 8 * trial.run.lengths[1]
-        assert type(trial.run).from_json(trial.run.to_json()) == trial.run
+def test_every_arm_is_the_run_it_is_named_after_and_can_be_measured(name: str, size: str) -> None:
+    runs = find_study(name).runs(size, [0, 1])
+    assert len({(arm, run.seed) for arm, run in runs}) == len({run.id for _, run in runs}) == len(runs)
+    for arm, run in runs:
+        assert (arm.model, arm.task, arm.training) == (run.model.name, run.task.name, run.schedule.name)
+        assert run.evaluate[0] == run.lengths[1]
+        assert run.evaluate[-1] >= 8 * run.lengths[1]
+        assert Run.from_json(run.to_json()) == run
 
 
-@every_study
-def test_a_study_is_an_experiment_with_a_command(name: str) -> None:
-    assert set(STUDIES) == set(ABOUT)
-    text = EXPERIMENTS[name].__doc__ or ""
-    assert all(word in text for word in ("Claim:", "Cost:", f"Command: lengthlab reproduce {name}"))
-    assert [run.seed for run in EXPERIMENTS[name]((3,))] == [3] * len(STUDIES[name].arms("gpu"))
+@pytest.mark.parametrize("name", studies())
+def test_a_study_tells_claim_cost_and_command_and_checks_what_it_claims(name: str) -> None:
+    study = find_study(name)
+    assert all(word in study.about for word in ("Claim:", "Cost:", f"Command: lengthlab reproduce {name}"))
+    for size in study.sizes:
+        assert any(claim.size in ("", size.name) for claim in study.claims)
+
+
+@pytest.mark.parametrize("name", studies())
+def test_published_runs_are_those_of_the_study(name: str) -> None:
+    """The content of a run has not changed, or its id would have."""
+    study = find_study(name)
+    known = {run.id[:12] for size in study.sizes for _, run in study.runs(size.name, range(5))}
+    assert {row.run for row in read_rows(ROOT / "published" / name / "results.jsonl")} <= known
 
 
 def test_a_remedy_is_what_its_name_says() -> None:
-    arms = STUDIES["remedies"].arms("cpu")
-    assert len(arms) == 5 * 6 * 2
-    for arm in arms:
-        text = str(arm.run.to_json()["model"])
+    assert tuple(registered(Scores)) == remedies.SCORES
+    runs = find_study("remedies").runs("cpu", [0])
+    assert len(runs) == 5 * 6 * 2
+    for arm, run in runs:
+        text = str(run.to_json()["model"])
         positions, scores = (kinds.get(word, word) for word, kinds in zip(arm.name.split(", "), NONE, strict=True))
         assert f"'kind': '{positions}'" in text
         assert f"'kind': '{scores}'" in text
@@ -93,134 +126,230 @@ def test_a_remedy_is_what_its_name_says() -> None:
 
 @pytest.mark.parametrize("module", [far, remedies, plateau])
 def test_every_arm_learns_and_is_measured(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(module.SIZES, "cpu", replace(TINY, keys=40, first=100, longest=3, times=(1, 2)))
-    for arm in module.STUDY.arms("cpu"):
-        trainee = Trainee(arm.run, CPU)
-        assert all(isfinite(trainee.advance()) for _ in range(2)), arm.name
-        assert len(accuracy(trainee.network, arm.run.task, arm.run.evaluate, samples=5)) == 6
+    monkeypatch.setitem(module.SCALES, "cpu", replace(TINY, keys=40, first=100, longest=3, times=(1, 2)))
+    study = find_study(module.__name__.rpartition(".")[2])
+    for arm in study.arms:
+        run = study.run(arm, "cpu")
+        state = TrainState(run, CPU)
+        assert all(isfinite(state.advance()) for _ in range(2)), arm.name
+        assert len(accuracy(state.network, run.task, (3, 6), samples=5)) == 6
 
 
 def test_a_study_is_trained_once_and_read_from_its_store_and_from_its_rows(tiny: Study, call: Call, tmp_path: Path) -> None:
     words = ("reproduce", "far", "--size", "cpu", "--device", "cpu", "--store", tmp_path / "runs")
+    assert "2 runs, 0 of them finished" in call(*words, "--out", tmp_path / "out", "--seeds", "1").err
+    first = {trace.run: trace.step_seconds for trace in read_traces(tmp_path / "out")}
     done = call(*words, "--out", tmp_path / "out", "--page", tmp_path / "docs" / "far.md")
-    assert "4 runs, 0 of them finished" in done.err
+    assert "4 runs, 2 of them finished" in done.err
+    second = {trace.run: trace.step_seconds for trace in read_traces(tmp_path / "out")}
+    assert all(second.values())
+    assert first.items() <= second.items()  # what a step costs is kept when only the rest is trained
     rows = read_rows(tmp_path / "out" / "results.jsonl")
     assert len(rows) == 2 * 2 * 2 * 3
-    assert {row.experiment for row in rows} == {"far"}
+    assert {(row.experiment, row.arm, row.size) for row in rows} == {("far", "none, log-n", "cpu")}
     assert (tmp_path / "docs" / "far" / "far.svg").exists()
-    courses = read_courses(tmp_path / "out" / "courses.jsonl")
-    assert sorted((course.steps, course.opened) for course in courses) == [(6, 0), (6, 0), (6, 2), (6, 2)]
+    traces = read_traces(tmp_path / "out")
+    assert sorted((trace.steps, trace.opened) for trace in traces) == [(6, 0), (6, 0), (6, 2), (6, 2)]
     assert "4 runs, 4 of them finished" in call(*words).err
+    wanted = Wanted(tiny, tiny.size("cpu"))
     for folder in (tmp_path / "runs", tmp_path / "out"):
-        found = read_sources([str(folder)], wanted_of_study("far", "cpu"), "")
+        found = read_evidence([str(folder)], wanted)
         assert sorted(map(str, found.rows)) == sorted(map(str, rows))
-        assert {replace(course, step_seconds=None) for course in found.courses} == {
-            replace(course, step_seconds=None) for course in courses
+        assert {replace(trace, step_seconds=None) for trace in found.traces} == {
+            replace(trace, step_seconds=None) for trace in traces
         }
-    both = read_sources([str(tmp_path / "out"), str(tmp_path / "runs")], wanted_of_study("far", "cpu"), "")
-    assert set(both.courses) == set(courses)  # with the seconds that one of the two knows
-    call("reproduce", "far", "--from", tmp_path / "out", "--size", "gpu").refused("profile 'gpu'")
+    both = read_evidence([str(tmp_path / "out"), str(tmp_path / "runs")], wanted)
+    assert set(both.traces) == set(traces)  # with the seconds that one of the two knows
+    call("reproduce", "far", "--from", tmp_path / "out", "--size", "gpu").refused("size 'gpu'")
     read = call("reproduce", "far", "--from", tmp_path / "out", "--store", tmp_path / "read")  # the only size there is
     assert f"wrote {tmp_path / 'read' / 'far-cpu-read' / 'far.svg'}" in read.out
     call("reproduce", "far", "--from", tmp_path / "out", "--device", "cpu").refused("--from trains nothing")
 
 
+def test_a_users_own_study_is_trained_judged_drawn_and_read_like_ours(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "examples" / "my_study.py").read_text()
+    (tmp_path / "my_study.py").write_text(text.replace('"tiny": 400', '"tiny": 8'))
+    monkeypatch.chdir(tmp_path)
+    words = ("reproduce", "my_study.py:STUDY", "--device", "cpu")
+    done = call(*words)
+    assert "2 runs, 0 of them finished." in done.err
+    assert "It keeps the state beyond its training length only with the delay." in done.out
+    assert re.search(r"Claims: 1 × (holds|does not hold)", done.out)
+    out = tmp_path / "runs" / "my-study-tiny"
+    names = {"results.jsonl", "provenance.json", "traces.jsonl", "my-study.md", "my-study.svg", "my-study.png"}
+    assert {path.name for path in out.iterdir()} == names
+    assert {(row.experiment, row.arm, row.size) for row in read_rows(out / "results.jsonl")} == {
+        ("my-study", "no delay", "tiny"),
+        ("my-study", "delay", "tiny"),
+    }
+    assert call("reproduce", "my_study.py:STUDY", "--from", out, "--out", "read").code == 0
+    assert read_rows(Path("read") / "results.jsonl") == read_rows(out / "results.jsonl")
+    more = call(*words, "--seeds", 2, "--have", out, "--store", "other")
+    assert "2 runs, 0 of them finished." in more.err  # those of the second seed
+    call(*words, "--size", "huge").refused("study 'my-study' has no size 'huge'")
+    call("reproduce", "my_study.py:STEPS").refused("is a dict, not a Study")
+    call("reproduce", "my_study.py:NOTHING").refused("has no 'NOTHING'")
+    call("reproduce", "fra").refused("unknown study 'fra'; did you mean 'far'?")
+    call("reproduce").refused("name a study")
+
+
+def test_the_example_study_is_one_of_the_package() -> None:
+    study = find_study("examples/my_study.py:STUDY", ROOT)
+    assert [arm for arm, _ in study.runs("tiny", [0])] == list(study.arms)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "../far"}, "files are named after '../far'"),
+        ({"arms": ()}, "has no arm"),
+        ({"sizes": ()}, "has no size"),
+        ({"claims": (Claim("words", "checked", ()),)}, "nothing is checked"),
+        ({"claims": (Claim("words", "checked", (Check(replace(ARM, name="x"), 3, "<", 1),)),)}, "none of its arms"),
+        ({"claims": (Claim("words", "checked", (Check(ARM, 3, "<", At(arm=replace(ARM, name="x"))),)),)}, "none of its arms"),
+        ({"claims": (Claim("words", "checked", (Check(ARM, 4, "<", 1),)),)}, "not measured at every size"),
+        ({"claims": (Claim("words", "checked", (Check(ARM, 3, "<", 1),), size="x"),)}, "which it has not"),
+        ({"claims": (Claim("words", "checked", (Check(ARM, 3, "<", 1),), section="x"),)}, "no part 'x'"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(change: dict[str, object], said: str) -> None:
+    given: dict[str, object] = {"name": "mine", "arms": (ARM,), "sizes": (Size("cpu", (1, 3), (3, 6)),)}
+    with pytest.raises(LabError, match=re.escape(said)):
+        Study(**{"title": "", "question": "", "run": tiny_run} | given | change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (lambda arm, size: 1 / 0, "its run cannot be made: ZeroDivisionError"),
+        (lambda arm, size: None, "'run' gave a NoneType, not a Run"),
+        (
+            lambda arm, size: replace(tiny_run(arm, size), lengths=(1, 2)),
+            "its run trains on lengths [1, 2]",
+        ),
+    ],
+)
+def test_a_run_of_a_users_that_cannot_be_is_refused(run: object, said: str) -> None:
+    study = Study("mine", "", "", run, (Size("cpu", (1, 3), (3, 6)),), arms=(ARM,))  # type: ignore[arg-type]
+    with pytest.raises(LabError, match=re.escape(f"study 'mine', arm 'none, log-n', size 'cpu': {said}")):
+        study.runs("cpu", [0])
+
+
+def test_rows_of_two_sizes_are_never_mixed(tmp_path: Path) -> None:
+    """Both sizes of far are measured at n = 400, with other models: published rows of one are not numbers of the other."""
+    sources = (str(ROOT / "published"),)
+    sized = {size: read_results(FAR, sources, size) for size in ("gpu", "cpu")}
+    runs = {size: {row.run for row in results.rows} for size, results in sized.items()}
+    assert all(len(each) == 3 for each in runs.values())
+    assert not runs["gpu"] & runs["cpu"]
+    for size, results in sized.items():
+        score = results.series(FAR.arms[0]).at(400)
+        assert {row.run for row in score.rows} == runs[size]
+    # Nor are new rows, which say their size themselves, whatever else is in the file.
+    (tmp_path / "results.jsonl").write_text(as_jsonl([*sized["gpu"].rows, *sized["cpu"].rows]))
+    for size, results in sized.items():
+        assert read_results(FAR, (str(tmp_path),), size).rows == results.rows
+
+
 @every_study
 def test_the_page_has_every_number_with_its_seeds_and_says_what_is_missing(name: str) -> None:
     rows = rows_of(name, "gpu")
-    gone = rows[0].part, rows[0].training
-    study = findings(name, rows=[row for row in rows if (row.part, row.training) != gone])
-    text = study_page(study)
+    gone = rows[0].arm, rows[0].training
+    results = results_of(name, rows=[row for row in rows if (row.arm, row.training) != gone])
+    text = markdown(study_page(results))
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-        assert len({line.count("|") for line in table.splitlines()}) == 1
-    assert text.count("missing") == len(study.lengths)
-    assert text.count("0: 0.950, 1: 0.950") == (len(study.cells) - 1) * len(study.lengths) * len(QUESTIONS)
+        assert len({re.sub(r"\\\\.", "", line).count("|") for line in table.splitlines()}) == 1
+    lengths, questions = len(results.size.lengths), len(QUESTIONS) if len(results.study.arms) > 1 else 1
+    overview = text.split("<details>")[0].split("## Accuracy by length")[1]
+    assert overview.count("| missing ") == lengths
+    assert text.split("<details>")[1].count("| missing ") == lengths * questions
+    assert text.count("0: 0.950, 1: 0.950") == (len(results.study.arms) - 1) * lengths * len(QUESTIONS)
 
 
 def test_the_page_tells_how_training_went() -> None:
     rows = rows_of("far", "cpu")
     runs = sorted({(row.seed, row.run) for row in rows})
-    courses = [Course(run, 1_000, 300, [800, None][seed]) for seed, run in runs]
-    study = replace(findings("far", "cpu", rows), courses=tuple(courses))
-    assert "| 1,000 | 300 | 500; 1 of 2 to the end | – |" in study_page(study)
-    timed = replace(study, reference="", courses=tuple(replace(course, step_seconds=0.002) for course in courses))
-    assert "| 500; 1 of 2 to the end | 2.00 |" in study_page(timed)
+    traces = [TrainingTrace(run, 1_000, 300, [800, None][seed]) for seed, run in runs]
+    assert "| 1,000 | 300 | 500; 1 of 2 to the end | – |" in markdown(page_of("far", "cpu", rows, traces))
+    timed = [replace(trace, step_seconds=0.002) for trace in traces]
+    assert "| 500; 1 of 2 to the end | 2.00 |" in markdown(page_of("far", "cpu", rows, timed))
 
 
-def test_the_page_tells_what_a_step_costs_in_steps_of_the_reference() -> None:
+def test_the_page_tells_what_a_step_costs_in_steps_of_the_baseline() -> None:
     rows = rows_of("remedies", "cpu")
-    costs = {row.run: 0.004 if row.part == "rope, none" else 0.006 for row in rows}
-    study = replace(findings("remedies", "cpu", rows), courses=tuple(Course(run, 9, 0, 5, cost) for run, cost in costs.items()))
-    assert study_page(study).count("| 4.00 (×1.00) |") == 2
-    assert study_page(study).count("| 6.00 (×1.50) |") == 58
+    costs = {row.run: 0.004 if row.arm == "rope, none" else 0.006 for row in rows}
+    text = markdown(page_of("remedies", "cpu", rows, [TrainingTrace(run, 9, 0, 5, cost) for run, cost in costs.items()]))
+    assert text.count("| 4.00 (×1.00) |") == 2
+    assert text.count("| 6.00 (×1.50) |") == 58
 
 
-def test_what_a_step_costs_is_kept_when_only_the_rest_is_trained(tiny: Study, call: Call, tmp_path: Path) -> None:
-    words = ("reproduce", "far", "--size", "cpu", "--device", "cpu", "--store", tmp_path / "runs", "--out", tmp_path / "out")
-    call(*words, "--seeds", "1")
-    first = {course.run: course.step_seconds for course in read_courses(tmp_path / "out" / "courses.jsonl")}
-    call(*words, "--seeds", "2")
-    second = {course.run: course.step_seconds for course in read_courses(tmp_path / "out" / "courses.jsonl")}
-    assert len(second) == 4
-    assert all(second.values())
-    assert first.items() <= second.items()
-
-
-def test_a_run_wakes_when_its_loss_stays_low_with_everything_on() -> None:
+def test_a_run_has_learned_when_its_loss_stays_low_with_everything_on() -> None:
     losses = [0.01] * 20 + [2.0] * 10 + [0.05, 3.0] * 5 + [0.09] * 10
     log = [{"step": 50 * place, "loss": loss} for place, loss in enumerate(losses, start=1)]
-    assert course_of("a run", log, (1_000, 2_500), phases_off=1) == Course("a run", 2_500, 1_000, 50 * 45)
-    assert course_of("a run", log[:44], (1_000, 2_200), phases_off=1).woke is None
-    assert course_of("a run", log, (2_500,), phases_off=0) == Course("a run", 2_500, 0, 250)
+    assert trace_of("a run", log, (1_000, 2_500), phases_off=1) == TrainingTrace("a run", 2_500, 1_000, 50 * 45)
+    assert trace_of("a run", log[:44], (1_000, 2_200), phases_off=1).learned_at is None
+    assert trace_of("a run", log, (2_500,), phases_off=0) == TrainingTrace("a run", 2_500, 0, 250)
 
 
-def test_a_foreign_file_of_courses_is_named(tmp_path: Path) -> None:
-    (tmp_path / "courses.jsonl").write_text('{"run": "a"}\n')
-    with pytest.raises(LabError, match="not a file of courses"):
-        read_courses(tmp_path / "courses.jsonl")
+def test_a_foreign_file_of_traces_is_named_and_an_old_one_is_read(tmp_path: Path) -> None:
+    assert read_traces(tmp_path) == []
+    (tmp_path / "courses.jsonl").write_text('{"run": "a", "steps": 9, "opened": 2, "woke": 5, "step_seconds": null}\n')
+    assert read_traces(tmp_path) == [TrainingTrace("a", 9, 2, 5)]
+    (tmp_path / "traces.jsonl").write_text('{"run": "a"}\n')
+    with pytest.raises(LabError, match="not a file of traces"):
+        read_traces(tmp_path)
 
 
 @every_study
-def test_the_terminal_shows_all_arms_and_seeds(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    study = findings(name)
-    courses = [Course(run, 10_000, 5_000, None, 0.002) for run in dict.fromkeys(row.run for row in study.rows)]
-    show_study(replace(study, courses=tuple(courses)))
+def test_the_terminal_shows_all_arms_and_seeds_in_eighty_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    results = results_of(name)
+    traces = [TrainingTrace(run, 10_000, 5_000, None, 0.003) for run in dict.fromkeys(row.run for row in results.rows)]
+    show(page_of(name, traces=traces), console_for(80))
     shown = capsys.readouterr().out
-    assert shown.count("2 of 2 to the end") == shown.count("2.00") == len(study.cells)
-    assert all(cell.part in shown for cell in study.cells)
-    assert shown.count("0.95") == len(study.cells) * (len(QUESTIONS) + 2) * len(study.lengths)
+    words = " ".join(shown.split())
+    assert words.count("2 of 2 to the end") == words.count("ms a step 3.00") == len(results.study.arms)
+    assert all(arm.name in words for arm in results.study.arms)
+    lines = [line.split() for line in shown.splitlines()]
+    for label in ("all", "modulo", "recall", "seed 0", "seed 1"):
+        with_it = [line for line in lines if " ".join(line).startswith(f"{label} 0.95 0.95")]
+        assert len(with_it) == len(results.study.arms)
+    assert max(map(len, shown.splitlines())) <= 80
 
 
-@every_study
+@pytest.mark.parametrize("name", ["far", "plateau"])  # curves, and a heat map
 def test_the_figure_is_the_same_every_time(name: str) -> None:
-    study = findings(name)
-    pictures = study_pictures(study)
-    assert list(pictures) == [f"{name}.svg", f"{name}.png"]
-    assert pictures == study_pictures(study)
-    assert study_pictures(findings(name, rows=[])) == {}
-
-
-@pytest.mark.parametrize("name", [name for name in STUDIES if (ROOT / "published" / name).exists()])
-def test_the_committed_page_is_what_the_published_rows_come_to(name: str) -> None:
-    page = ROOT / "docs" / "far" / f"{name}.md"
-    sources = (str(ROOT / "published"),)
-    study = findings_of(name, *read_study(name, None, sources, None), sources)
-    files = study_files(study, page, study_pictures(study))
-    command = f"lengthlab reproduce {name} --from published --page docs/far/{name}.md"
-    assert page.read_bytes() == files.pop(page.name), f"run: {command}"
-    for file, data in files.items():  # by what they say: how they are drawn may change with matplotlib
-        assert texts((page.parent / file).read_bytes()) == texts(data), f"run: {command}"
+    drawn = pictures(page_of(name))
+    assert list(drawn) == [f"{name}.svg", f"{name}.png"]
+    assert drawn == pictures(page_of(name))
+    assert pictures(page_of(name, rows=[])) == {}
 
 
 def test_the_papers_hybrids_are_drawn_beside_where_their_rows_are_at_hand() -> None:
     published = ROOT / "published"
     for source, there in ((published, True), (published / "far", False)):
-        study = findings_of("far", *read_study("far", "gpu", (str(source),), None), (str(source),))
-        assert (b"the paper's hybrids, delayed" in study_pictures(study)["far.svg"]) is there
-        assert ("as `lengthlab reproduce dat` has them" in study_page(study)) is there
+        page = study_page(read_results(FAR, (str(source),), "gpu"))
+        assert (b"the paper's hybrids, delayed" in pictures(page)["far.svg"]) is there
+        assert ("as `lengthlab reproduce dat` has them" in markdown(page)) is there
 
 
 def test_other_training_ranges_than_the_papers_stand_alone() -> None:
-    study = findings_of("far", wanted_of_study("far", "cpu"), Found((), ()), (str(ROOT / "published"),))
-    assert study.longest != 25
-    assert study.beside == ()
+    results = read_results(FAR, (str(ROOT / "published"),), "cpu")
+    assert results.size.trained != (1, 25)
+    assert results.beside == ()
+
+
+def test_a_claim_may_allow_exceptions() -> None:
+    results = read_results(find_study("remedies"), (str(ROOT / "published"),))
+    kept = results.findings()[0]
+    assert (kept.verdict, len(kept.against)) == ("holds", 1)
+    assert "29 of 30 checks hold; not rope, stick-breaking, delayed (0.306 at n=1000)" in kept.evidence
+
+
+def test_experiments_are_listed_and_shown_with_a_users_own(call: Call) -> None:
+    listed = json.loads(call("experiments", "--json").out)
+    assert list(listed) == ["demo", "dat", "far", "remedies", "plateau"]
+    card = call("experiments", ROOT / "examples" / "my_study.py:STUDY").out
+    assert "Claim: trained on n = 1…4" in card
+    assert "400 steps of 32 samples" in card

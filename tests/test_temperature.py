@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,10 +19,11 @@ from lengthlab.evaluation.accuracy import accuracy, evaluation_set
 from lengthlab.evaluation.sharpness import Pair, Probe
 from lengthlab.evaluation.temperature import fit_temperature, polynomial, settle_temperatures
 from lengthlab.models import AdaptiveTemperature, sharpened
-from lengthlab.models.model import speak
-from lengthlab.models.temperature import VELICKOVIC, Temperature
+from lengthlab.models.attention.temperature import VELICKOVIC, Temperature
+from lengthlab.models.layout import Layout
+from lengthlab.models.model import logits
 from lengthlab.switch import Delay, find
-from lengthlab.tasks import Answer, Batch, ModuloRecall
+from lengthlab.tasks import Batch, ModuloRecall
 from lengthlab.training import train
 from small_runs import end_to_end_run, identical
 
@@ -65,11 +66,11 @@ class Dictated(ModuloRecall):
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         batch = super().draw(n_B, generator)
-        at_B = batch.answers["recall"].position_B
+        query_B1, _ = batch.queries(["recall"], most=1)
         with torch.no_grad():
-            says_BV = speak(self.teacher, batch.tokens_BT[:, :-1], at_B[:, None])[:, 0].softmax(dim=-1)
-        token_B = torch.multinomial(says_BV, 1, generator=generator)[:, 0]
-        return Batch(batch.tokens_BT, {**batch.answers, "recall": Answer(at_B, token_B)})
+            says_BV = logits(self.teacher, batch.tokens_BT[:, :-1], Layout(query_BQ=query_B1))[:, 0].softmax(dim=-1)
+        token_B1 = torch.multinomial(says_BV, 1, generator=generator)
+        return replace(batch, target={**batch.target, "recall": batch.target["recall"].scatter(1, query_B1, token_B1)})
 
 
 @pytest.fixture
@@ -111,9 +112,9 @@ def test_the_fitted_temperature_brings_back_what_a_division_lost(dictated: Dicta
 @torch.no_grad()
 def loss_of(network: nn.Module, task: ModuloRecall, length: int) -> float:
     (batch,) = evaluation_set(task, length, samples=50)
-    answer = batch.answers["recall"]
-    logits_BV = speak(network.eval(), batch.tokens_BT[:, :-1], answer.position_B[:, None])[:, 0]
-    return float(nn.functional.cross_entropy(logits_BV, answer.token_B))
+    query_B1, wanted = batch.queries(["recall"], most=1)
+    logits_BV = logits(network.eval(), batch.tokens_BT[:, :-1], Layout(query_BQ=query_B1))[:, 0]
+    return float(nn.functional.cross_entropy(logits_BV, wanted["recall"][:, 0]))
 
 
 # Entropy
@@ -129,7 +130,7 @@ def plain_entropy(attention: Any, x_TD: Tensor, at: int, head: int) -> float:
 @pytest.mark.parametrize("pairs_at_a_time", [2**25, 200])
 def test_entropies_are_what_plain_python_computes(pairs_at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
     network, length, samples = network_of(blocks=2).eval(), 5, 6
-    monkeypatch.setattr(import_module("lengthlab.models.attention"), "PAIRS", pairs_at_a_time)
+    monkeypatch.setattr(import_module("lengthlab.models.attention.softmax"), "PAIRS", pairs_at_a_time)
     trial, read = Probe(network, TASK, "modulo", samples), {}
     for attention in attentions(network):
         attention.register_forward_pre_hook(lambda module, inputs: read.__setitem__(module, inputs[0]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import ceil, exp, isfinite, log
 from pathlib import Path
 
@@ -14,21 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from lengthlab.adam import Adam
-from lengthlab.compute import settled
+from lengthlab.device import settled
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.launch import train_all
 from lengthlab.models import Lstm, Model, chain
-from lengthlab.run import Run
-from lengthlab.schedule import Phase, Schedule
-from lengthlab.seeds import seed_for
-from lengthlab.store import Folder
-from lengthlab.tasks import Answer, Batch
-from lengthlab.training import diary, reference, train, train_all
-from lengthlab.training.feed import BLOCK, Lesson
-from lengthlab.training.loss import answer_loss
-from lengthlab.training.optimizer import adam
-from lengthlab.training.trainee import Trainee
+from lengthlab.spec.optimizer import Adam
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Phase, Schedule
+from lengthlab.spec.seeds import seed_for
+from lengthlab.store import Folder, Store
+from lengthlab.tasks import IGNORE, Batch
+from lengthlab.tasks.batch import merged
+from lengthlab.tasks.lengths import spread
+from lengthlab.training import recorder, train
+from lengthlab.training.data import BLOCK, StepData
+from lengthlab.training.optimizer import optimizer_of
+from lengthlab.training.result import read_run
+from lengthlab.training.state import TrainState, answer_loss
+from own_parts import Faulty, Forgetful
 from small_runs import (
     CPU,
     LR,
@@ -62,21 +66,19 @@ def moved(before: dict[str, Tensor], network: nn.Module) -> dict[str, float]:
 
 
 def first_step(run: Run) -> dict[str, float]:
-    trainee = Trainee(run, CPU)
-    before = {name: parameter.detach().clone() for name, parameter in trainee.network.named_parameters()}
-    trainee.advance()
-    return moved(before, trainee.network)
+    state = TrainState(run, CPU)
+    before = {name: parameter.detach().clone() for name, parameter in state.network.named_parameters()}
+    state.advance()
+    return moved(before, state.network)
 
 
 # The loss
 
 
-def lesson_of(batch: Batch) -> Lesson:
-    """A batch as it is, padded."""
-    at = {question: answer.position_B[:, None] for question, answer in batch.answers.items()}
-    return Lesson(
-        batch.tokens_BT[:, :-1], at, {question: answer.token_B[:, None] for question, answer in batch.answers.items()}
-    )
+def loss_of(network: nn.Module, batch: Batch, asks: Sequence[str]) -> Tensor:
+    """Of a batch as it is, padded."""
+    query_BQ, wanted = batch.queries(asks, batch.most_asked(asks))
+    return answer_loss(network, StepData(batch.tokens_BT[:, :-1], query_BQ, merged(wanted)), None)
 
 
 @given(seed=st.integers(0, 2**20), asks=st.sampled_from([("modulo",), ("recall",), ("modulo", "recall")]))
@@ -85,12 +87,13 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks
     network = end_to_end_run().network()
     batch = TASK.sample(3, (1, 4), torch.Generator().manual_seed(seed))
     logits_BTV = network(batch.tokens_BT).tolist()
-    blamed = []
-    for answer in [batch.answers[question] for question in asks]:
-        for row, (at, token) in enumerate(zip(answer.position_B, answer.token_B, strict=True)):
-            logits = logits_BTV[row][at]
-            blamed.append(log(sum(exp(logit) for logit in logits)) - logits[token])
-    assert answer_loss(network, lesson_of(batch), asks).item() == pytest.approx(sum(blamed) / len(blamed), rel=1e-5)
+    losses = []
+    for question in asks:
+        for row, position in (batch.target[question] != IGNORE).nonzero().tolist():
+            logits, token = logits_BTV[row][position], int(batch.target[question][row, position])
+            losses.append(log(sum(exp(logit) for logit in logits)) - logits[token])
+    assert len(losses) == 3 * len(asks)
+    assert loss_of(network, batch, asks).item() == pytest.approx(sum(losses) / len(losses), rel=1e-5)
 
 
 @given(seed=st.integers(0, 2**20))
@@ -98,22 +101,20 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks
 def test_the_loss_of_one_question_does_not_see_what_the_other_wants(seed: int) -> None:
     network = end_to_end_run().network()
     batch = TASK.sample(3, (2, 4), torch.Generator().manual_seed(seed))
-    lesson = lesson_of(batch)
     for asked, other in (("modulo", "recall"), ("recall", "modulo")):
-        wrong = Answer(torch.zeros_like(batch.answers[other].position_B), torch.ones_like(batch.answers[other].token_B))
-        changed = lesson_of(Batch(batch.tokens_BT, {**batch.answers, other: wrong}))
-        assert torch.equal(answer_loss(network, lesson, [asked]), answer_loss(network, changed, [asked]))
-        assert not torch.equal(answer_loss(network, lesson_of(batch), [other]), answer_loss(network, changed, [other]))
+        wrong_BT = batch.target[other].where(batch.target[other] == IGNORE, 1)
+        changed = replace(batch, target={**batch.target, other: wrong_BT})
+        assert torch.equal(loss_of(network, batch, [asked]), loss_of(network, changed, [asked]))
+        assert not torch.equal(loss_of(network, batch, [other]), loss_of(network, changed, [other]))
 
 
 def test_the_loss_does_not_see_tokens_behind_the_asked_answer() -> None:
     network = end_to_end_run().network()
     batch = TASK.sample(4, (1, 4), torch.Generator().manual_seed(0))
-    behind_BT = torch.arange(batch.tokens_BT.shape[1]) > batch.answers["modulo"].position_B[:, None]
-    other = lesson_of(Batch(torch.where(behind_BT, torch.full_like(batch.tokens_BT, 5), batch.tokens_BT), batch.answers))
-    lesson = lesson_of(batch)
-    assert torch.equal(answer_loss(network, lesson, ["modulo"]), answer_loss(network, other, ["modulo"]))
-    assert not torch.equal(answer_loss(network, lesson_of(batch), ["recall"]), answer_loss(network, other, ["recall"]))
+    behind_BT = (batch.target["modulo"] != IGNORE).cumsum(dim=1).roll(1, dims=1).index_fill(1, torch.tensor([0]), 0) > 0
+    other = replace(batch, tokens_BT=torch.where(behind_BT, torch.full_like(batch.tokens_BT, 5), batch.tokens_BT))
+    assert torch.equal(loss_of(network, batch, ["modulo"]), loss_of(network, other, ["modulo"]))
+    assert not torch.equal(loss_of(network, batch, ["recall"]), loss_of(network, other, ["recall"]))
 
 
 # Phases
@@ -121,10 +122,15 @@ def test_the_loss_does_not_see_tokens_behind_the_asked_answer() -> None:
 
 def test_a_phase_learns_from_the_questions_it_asks_and_one_that_names_none_from_all() -> None:
     run = phases(Phase(2, LR, asks=("modulo",)), Phase(2, LR, asks=("recall",)), Phase(2, LR))
-    trainee = Trainee(run, CPU, padded=True)
+    state = TrainState(run, CPU, padded=True)
     for asks in [("modulo",)] * 2 + [("recall",)] * 2 + [("modulo", "recall")] * 2:
-        expected = answer_loss(trainee.network, trainee.lesson(trainee.step), asks).item()
-        assert trainee.advance() == expected
+        number, k = divmod(state.step, BLOCK)
+        generator = torch.Generator().manual_seed(seed_for("data", run.seed) + number)
+        n_B = torch.cat([spread(run.batch, run.lengths, generator) for _ in range(BLOCK)])
+        drawn = run.task.draw(n_B, generator).rows(slice(k * run.batch, (k + 1) * run.batch))
+        state.enter_phase()
+        expected = loss_of(state.network, drawn, asks).item()
+        assert state.advance() == expected
 
 
 @pytest.mark.parametrize("lr", [1e-4, 1e-2])
@@ -139,7 +145,7 @@ def test_one_large_gradient_after_a_calm_moves_a_weight_less_where_squares_are_f
 ) -> None:
     run = replace(phases(Phase(1, LR)), optimizer=Adam(beta2=beta2))
     weight = nn.Parameter(torch.zeros(1))
-    optimizer = adam(nn.ParameterDict({"weight": weight}), run)
+    optimizer = optimizer_of(nn.ParameterDict({"weight": weight}), run)
     for group in optimizer.param_groups:
         group["lr"] = LR
     seen = []
@@ -169,11 +175,11 @@ def test_the_learning_rate_of_an_inner_part_wins_over_that_of_the_part_around_it
 
 def test_a_part_that_a_phase_does_not_name_takes_the_rate_of_the_part_around_it() -> None:
     rates = ({"attend": 1e-2, "attention": 1e-3, "rest": 0.0}, {"attention": 5e-3, "rest": 1e-4})
-    trainee = Trainee(phases(*(Phase(1, lr) for lr in rates)), CPU)
+    state = TrainState(phases(*(Phase(1, lr) for lr in rates)), CPU)
     seen = []
     for _ in rates:
-        trainee.advance()
-        seen.append({group["parts"][0]: group["lr"] for group in trainee.optimizer.param_groups})
+        state.advance()
+        seen.append({group["parts"][0]: group["lr"] for group in state.optimizer.param_groups})
     assert seen == [
         {"rest": 0.0, "attend": 1e-2, "attention": 1e-3},
         {"rest": 1e-4, "attend": 5e-3, "attention": 5e-3},
@@ -195,8 +201,9 @@ def test_a_model_with_dropout_is_the_same_after_a_kill_and_beside_somebody_elses
     assert torch.equal(torch.get_rng_state(), state)
     torch.rand(5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference, "CHECKPOINT_SECONDS", 0.0)
-        patch.setattr(diary, "LOG_STEPS", 7)
+        patch.setattr(recorder, "FIRST_CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(recorder, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(recorder, "LOG_STEPS", 7)
         patch.setattr(Folder, "append_log", stop)
         with pytest.raises(ZeroDivisionError):
             train(run, tmp_path / "two")
@@ -204,26 +211,18 @@ def test_a_model_with_dropout_is_the_same_after_a_kill_and_beside_somebody_elses
     assert identical(weights(tmp_path / "one", run), weights(tmp_path / "two", run))
 
 
-@dataclass(frozen=True)
-class Forgetful:
-    """A user's part that draws random numbers while it trains."""
-
-    def build(self, width: int) -> nn.Module:
-        return nn.Dropout(0.5)
-
-
 def stop(*_: object) -> None:
     raise ZeroDivisionError
 
 
 def test_phases_change_after_exactly_the_steps_they_were_given() -> None:
-    trainee = Trainee(delayed_run(first=3, joint=4, last=2), CPU)
+    state = TrainState(delayed_run(first=3, joint=4, last=2), CPU)
     rates, attention_moved = [], []
     for _ in range(9):
-        before = {name: parameter.detach().clone() for name, parameter in trainee.network.named_parameters()}
-        trainee.advance()
-        lengths = moved(before, trainee.network)
-        rates.append(trainee.optimizer.param_groups[0]["lr"])
+        before = {name: parameter.detach().clone() for name, parameter in state.network.named_parameters()}
+        state.advance()
+        lengths = moved(before, state.network)
+        rates.append(state.optimizer.param_groups[0]["lr"])
         attention_moved.append(max(length for name, length in lengths.items() if ".attention." in name) > 0)
         assert lengths["head.weight"] > 0
     assert rates == [LR] * 7 + [LR / 10] * 2
@@ -231,10 +230,10 @@ def test_phases_change_after_exactly_the_steps_they_were_given() -> None:
 
 
 def test_a_part_that_was_off_starts_again_from_a_fresh_optimizer_state() -> None:
-    trainee = Trainee(phases(Phase(3, LR), Phase(2, LR, off=("attention",)), Phase(1, LR)), CPU)
+    state = TrainState(phases(Phase(3, LR), Phase(2, LR, off=("attention",)), Phase(1, LR)), CPU)
     for _ in range(6):
-        trainee.advance()
-    steps = {name: int(trainee.optimizer.state[value]["step"]) for name, value in trainee.network.named_parameters()}
+        state.advance()
+    steps = {name: int(state.optimizer.state[value]["step"]) for name, value in state.network.named_parameters()}
     assert {count for name, count in steps.items() if ".attention." in name} == {1}
     assert {count for name, count in steps.items() if ".attention." not in name} == {6}
 
@@ -245,25 +244,27 @@ def test_a_part_that_was_off_starts_again_from_a_fresh_optimizer_state() -> None
 @given(step=st.integers(0, 10**6), seed=st.integers(0, 1000))
 @settings(max_examples=10, deadline=None)
 def test_the_data_of_a_step_depends_on_seed_and_step_alone(step: int, seed: int) -> None:
-    one = Trainee(end_to_end_run(seed=seed), CPU)
-    other = Trainee(delayed_run(seed=seed, model=small_model(width=4), evaluate=(12,)), CPU)
-    tokens_BT = one.lesson(step).tokens_BT
-    other.lesson(step + 5)
+    one = TrainState(end_to_end_run(seed=seed), CPU)
+    other = TrainState(delayed_run(seed=seed, model=small_model(width=4), evaluate=(12,)), CPU)
+    tokens_BT = one.step_data(step).tokens_BT
+    other.step_data(step + 5)
     torch.rand(3)
-    assert torch.equal(other.lesson(step).tokens_BT, tokens_BT)
-    assert not torch.equal(one.lesson(step + 1).tokens_BT, tokens_BT)
-    assert not torch.equal(Trainee(end_to_end_run(seed=seed + 1), CPU).lesson(step).tokens_BT, tokens_BT)
+    assert torch.equal(other.step_data(step).tokens_BT, tokens_BT)
+    assert not torch.equal(one.step_data(step + 1).tokens_BT, tokens_BT)
+    assert not torch.equal(TrainState(end_to_end_run(seed=seed + 1), CPU).step_data(step).tokens_BT, tokens_BT)
 
 
 def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "PROBE_STEPS", 50)
+    monkeypatch.setitem(recorder.PROBE_STEPS, "cpu", 50)
     monkeypatch.setattr(Recording, "asked", [])
     run = delayed_run(task=Recording(2, 4, 12), evaluate=(6,))
     train(run, tmp_path)
     data = range(seed_for("data", run.seed), seed_for("data", run.seed) + run.steps)
     learned_from = [lengths for lengths, seed in Recording.asked if seed in data]
     looked_at = {length for lengths, seed in Recording.asked if seed not in data for length in lengths}
-    assert learned_from == [[1, 1, 2, 3] * BLOCK] * ceil(run.steps / BLOCK)
+    assert learned_from == [[1, 1, 2, 3] * BLOCK] * len(learned_from)
+    # A block that two phases share is drawn for each of them: 50 … 99 twice, and 100 … 149 twice.
+    assert len(learned_from) == ceil(run.steps / BLOCK) + 2
     # The probe at 1 and 3 times the training length, and the measurement at the end.
     assert looked_at == {3, 9, 6}
 
@@ -271,8 +272,8 @@ def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, mo
 def test_watching_the_accuracy_changes_nothing_of_what_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = delayed_run(first=20, joint=20, last=10)
     train(run, tmp_path / "unwatched")
-    monkeypatch.setattr(diary, "LOG_STEPS", 10)
-    monkeypatch.setattr(reference, "PROBE_STEPS", 10)
+    monkeypatch.setattr(recorder, "LOG_STEPS", 10)
+    monkeypatch.setitem(recorder.PROBE_STEPS, "cpu", 10)
     train(run, tmp_path / "watched")
     assert ["accuracy" in line for line in folder_of(tmp_path / "watched", run).read_log()] == [True] * 5
     assert identical(weights(tmp_path / "watched", run), weights(tmp_path / "unwatched", run))
@@ -325,7 +326,7 @@ def test_asking_a_result_for_a_length_not_yet_measured_measures_and_keeps_it(tra
     assert 7 not in {count.length for count in result.counts}
     asked = result.accuracy(length=7)
     kept = {(count["length"], count["question"]): count["correct"] / count["total"] for count in counts(store, run)}
-    assert kept[7, "both"] == asked
+    assert kept[7, "all"] == asked
     assert result.accuracy(length=7, question="modulo") == kept[7, "modulo"]
 
 
@@ -336,12 +337,12 @@ def test_a_result_has_no_answer_to_a_question_its_task_does_not_ask(trained: tup
 
 def test_the_kept_network_speaks_as_the_trained_one_did(trained: tuple[Path, Run]) -> None:
     store, run = trained
-    trainee = Trainee(run, CPU)
-    while trainee.step < run.steps:
-        trainee.advance()
+    state = TrainState(run, CPU)
+    while state.step < run.steps:
+        state.advance()
     tokens_BT = TASK.sample(20, (1, 12), torch.Generator().manual_seed(0)).tokens_BT
     with torch.no_grad():
-        assert torch.equal(train(run, store).network()(tokens_BT), trainee.network(tokens_BT))
+        assert torch.equal(train(run, store).network()(tokens_BT), state.network(tokens_BT))
 
 
 def test_a_run_that_ends_with_a_part_off_is_measured_as_its_kept_network_is(tmp_path: Path) -> None:
@@ -351,7 +352,7 @@ def test_a_run_that_ends_with_a_part_off_is_measured_as_its_kept_network_is(tmp_
 
 def test_a_length_that_is_named_twice_is_measured_once(tmp_path: Path) -> None:
     result = train(end_to_end_run(steps=2, evaluate=(3, 3)), tmp_path)
-    assert [count.question for count in result.counts] == ["modulo", "recall", "both"]
+    assert [count.question for count in result.counts] == ["modulo", "recall", "all"]
 
 
 # Many runs
@@ -390,3 +391,24 @@ def test_finished_runs_start_no_worker_and_are_measured_where_lengths_are_missin
     assert outcome.error is None
     assert outcome.result is not None
     assert {count.length for count in outcome.result.counts} >= {3, 8}
+
+
+def test_the_stack_trace_of_a_worker_is_kept_with_the_run(tmp_path: Path) -> None:
+    run = replace(end_to_end_run(steps=5), model=Model("faulty", 8, chain(Lstm(), Faulty())))
+    (outcome,) = train_all([run], tmp_path)
+    assert outcome.error == "ValueError: no such thing"
+    failure = folder_of(tmp_path, run).read_json("failure.json")
+    assert set(failure) == {"run", "step", "message", "trace", "date"}
+    assert (failure["run"], failure["message"]) == (run.id, outcome.error)
+    assert "Traceback" in failure["trace"]
+    assert "own_parts.py" in failure["trace"]
+
+
+def test_a_run_folder_of_an_older_version_goes_on_under_its_short_name(tmp_path: Path) -> None:
+    run = end_to_end_run(steps=3)
+    train(run, tmp_path)
+    folder_of(tmp_path, run).path.rename(tmp_path / run.id[:12])
+    before = files_in(tmp_path)
+    assert train(run, tmp_path).folder.id == run.id[:12]
+    assert files_in(tmp_path) == before
+    assert read_run(Store(tmp_path).find(run.id[:5])) == read_run(Store(tmp_path).find(run.id)) == run

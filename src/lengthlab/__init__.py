@@ -3,47 +3,57 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from lengthlab import models as models
     from lengthlab import tasks as tasks
-    from lengthlab.adam import Adam as Adam
     from lengthlab.errors import LabError as LabError
-    from lengthlab.plan import read_plan as read_plan
-    from lengthlab.run import Run as Run
-    from lengthlab.schedule import Mastered as Mastered
-    from lengthlab.schedule import Phase as Phase
-    from lengthlab.schedule import Schedule as Schedule
-    from lengthlab.schedule import delayed as delayed
-    from lengthlab.schedule import end_to_end as end_to_end
-    from lengthlab.schedule import epochs as epochs
+    from lengthlab.launch import train_all as train_all
+    from lengthlab.registry import register as register
+    from lengthlab.spec.optimizer import Adam as Adam
+    from lengthlab.spec.optimizer import AdamW as AdamW
+    from lengthlab.spec.rate import Cosine as Cosine
+    from lengthlab.spec.rate import Linear as Linear
+    from lengthlab.spec.rate import WarmUp as WarmUp
+    from lengthlab.spec.run import Run as Run
+    from lengthlab.spec.schedule import Mastered as Mastered
+    from lengthlab.spec.schedule import Phase as Phase
+    from lengthlab.spec.schedule import Schedule as Schedule
+    from lengthlab.spec.schedule import delayed as delayed
+    from lengthlab.spec.schedule import end_to_end as end_to_end
+    from lengthlab.spec.schedule import epochs as epochs
+    from lengthlab.spec.toml import read_plan as read_plan
     from lengthlab.switch import Stages as Stages
     from lengthlab.switch import delay as delay
     from lengthlab.switch import delay_attention as delay_attention
     from lengthlab.training import Result as Result
     from lengthlab.training import train as train
-    from lengthlab.training import train_all as train_all
 
 _ROOMS = {
     "tasks": "tasks",
     "models": "models",
-    "Adam": "adam",
+    "Adam": "spec.optimizer",
+    "AdamW": "spec.optimizer",
+    "Cosine": "spec.rate",
+    "Linear": "spec.rate",
+    "WarmUp": "spec.rate",
     "delay": "switch",
     "delay_attention": "switch",
     "Stages": "switch",
     "LabError": "errors",
-    "read_plan": "plan",
-    "Run": "run",
-    "Mastered": "schedule",
-    "Phase": "schedule",
-    "Schedule": "schedule",
-    "delayed": "schedule",
-    "end_to_end": "schedule",
-    "epochs": "schedule",
+    "register": "registry",
+    "read_plan": "spec.toml",
+    "Run": "spec.run",
+    "Mastered": "spec.schedule",
+    "Phase": "spec.schedule",
+    "Schedule": "spec.schedule",
+    "delayed": "spec.schedule",
+    "end_to_end": "spec.schedule",
+    "epochs": "spec.schedule",
     "Result": "training",
     "train": "training",
-    "train_all": "training",
+    "train_all": "launch",
 }
 
 

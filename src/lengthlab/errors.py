@@ -40,7 +40,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else f"there is: {', '.join(known)}"
 
 
-def explain(error: Exception) -> str:
+def explain(error: BaseException) -> str:
     """Any error as one line for the user.
 
     >>> explain(ValueError("too long"))

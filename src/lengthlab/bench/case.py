@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from lengthlab.errors import LabError, require
 from lengthlab.models import MODELS, Attention, Mlp, Model, PlainScores, Rope
 from lengthlab.models.compose import Repeat
-from lengthlab.run import Run
-from lengthlab.schedule import OFF, Covers, Phase
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import OFF, Covers, Phase
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training.pace import forever
 

@@ -20,9 +20,9 @@ from lengthlab.bench.case import Case
 from lengthlab.bench.loop import Loop
 from lengthlab.bench.measurement import TEXTBOOK
 from lengthlab.bench.stopwatch import Trainer
-from lengthlab.compute import settled
+from lengthlab.device import settled
 from lengthlab.errors import LabError, explain
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
 
 CPU = torch.device("cpu")
 PROCESS = Path("/proc/self")
@@ -34,12 +34,12 @@ class InTurn:
     turn = 1
 
     def __init__(self, cases: Sequence[Case]) -> None:
-        self.trainees = [Trainee(case.run, CPU) for case in cases]
+        self.states = [TrainState(case.run, CPU) for case in cases]
 
     def go(self, steps: int) -> None:
-        for trainee in self.trainees:
+        for state in self.states:
             for _ in range(steps):
-                trainee.advance()
+                state.advance()
 
 
 class Helper:
@@ -72,7 +72,7 @@ class Helper:
         self.pipe.close()
 
 
-class Crew:
+class Processes:
     """Helpers with their shares of the cases; one without a share stays idle."""
 
     turn = 1
@@ -103,17 +103,17 @@ class Cores:
     def __init__(self, number: int | None = None) -> None:
         numbers = {TEXTBOOK: 1, self.engine: number or os.cpu_count() or 1}
         self.helpers = {way: [Helper(way) for _ in range(times)] for way, times in numbers.items()}
-        self._crew: Crew | None = None
+        self._processes: Processes | None = None
 
     @contextmanager
     def train(self, way: str, cases: Sequence[Case]) -> Iterator[Trainer]:
         """These cases spread over the cores; the textbook loop has one at a time, and all cores for it."""
-        self._crew = Crew(self.helpers[way], cases)
-        yield self._crew
+        self._processes = Processes(self.helpers[way], cases)
+        yield self._processes
 
     def memory(self) -> int:
         """Bytes that the processes at work took at most, added up."""
-        return self._crew.memory if self._crew else 0
+        return self._processes.memory if self._processes else 0
 
     def close(self) -> None:
         for helper in (helper for helpers in self.helpers.values() for helper in helpers):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from lengthlab.bench.case import Case, Shape
-from lengthlab.schedule import Covers
+from lengthlab.spec.schedule import Covers
 
 PASSES = 3
 """A product forward is two backward: one for its input and one for its weight."""
@@ -46,8 +46,8 @@ def needed(case: Case) -> Reading:
     """
     shortest, longest = case.run.lengths
     n_N = torch.arange(shortest, longest + 1)
-    answers = case.task.draw(n_N, torch.Generator()).answers
-    seen_NQ = torch.stack([answers[question].position_B for question in case.asks], dim=1) + 1
+    batch = case.task.draw(n_N, torch.Generator())
+    seen_NQ = batch.queries(case.asks, most=len(case.asks))[0] + 1
     tokens_N = seen_NQ.amax(dim=1)
     each = case.run.batch / len(n_N)
     return Reading(

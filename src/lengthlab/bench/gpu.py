@@ -13,12 +13,12 @@ from lengthlab.bench.case import Case
 from lengthlab.bench.loop import Loop
 from lengthlab.bench.measurement import TEXTBOOK, TUNED
 from lengthlab.bench.stopwatch import Trainer
-from lengthlab.compute import settled
+from lengthlab.device import settled
+from lengthlab.training.data import BLOCK
 from lengthlab.training.engine import REST_SECONDS
-from lengthlab.training.feed import BLOCK
 from lengthlab.training.precision import PRECISIONS
-from lengthlab.training.seat import turns_of
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
+from lengthlab.training.stepper import stepper_for
 
 
 class SideBySide:
@@ -26,19 +26,20 @@ class SideBySide:
 
     turn = BLOCK
 
-    def __init__(self, trainees: Sequence[Trainee]) -> None:
-        self.runs = [turns_of(trainee) for trainee in trainees]
+    def __init__(self, states: Sequence[TrainState]) -> None:
+        self.states = states
+        self.runs = [stepper_for(state) for state in states]
 
     def go(self, steps: int) -> None:
-        left = dict.fromkeys(self.runs, steps // BLOCK)
-        for run in left:
+        ends = {run: state.step + steps for run, state in zip(self.runs, self.states, strict=True)}
+        for run in ends:
             run.start()
+        left = dict(zip(self.runs, self.states, strict=True))
         while left:
             due = [run for run in left if not run.busy]
             for run in due:
                 run.finish()
-                left[run] -= 1
-                if left[run]:
+                if left[run].step < ends[run]:
                     run.start()
                 else:
                     del left[run]
@@ -70,7 +71,7 @@ class Gpu:
             return
         precision = PRECISIONS[way.removeprefix("engine, ")]
         with settled(self.device):
-            runs = SideBySide([Trainee(case.run, self.device, precision) for case in cases])
+            runs = SideBySide([TrainState(case.run, self.device, precision) for case in cases])
             torch.cuda.synchronize(self.device)  # runs go on streams of their own, and were made on another
             yield runs
 

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 
 from lengthlab.bench.case import Case
 from lengthlab.bench.textbook import Textbook
-from lengthlab.tasks import Task
+from lengthlab.tasks import IGNORE, Task
 
 SILENT = -100
 """The target that cross-entropy ignores."""
@@ -32,6 +32,7 @@ class Loop:
         sizes = (case.task.vocabulary, shape.width, shape.blocks, shape.heads, shape.mlp, case.tokens)
         self.network = Textbook(shape.kind, *sizes, off=case.off).to(device)
         lr, betas = case.phase.rates["rest"], case.run.optimizer.betas
+        assert isinstance(lr, float), "the cells of the paper have constant rates"
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr, betas, fused=True if tuned else None)
         self.generator = Generator(device=device).manual_seed(case.run.seed)
         self.lengths = Generator().manual_seed(case.run.seed)
@@ -73,6 +74,5 @@ def draw(task: Task, n_B: Tensor, asks: Sequence[str], generator: Generator) -> 
     batch = task.draw(n_B, generator)
     targets_BT = torch.full_like(batch.tokens_BT, SILENT)
     for question in asks:
-        answer = batch.answers[question]
-        targets_BT.scatter_(1, answer.position_B[:, None], answer.token_B[:, None])
+        targets_BT = targets_BT.where(batch.target[question] == IGNORE, batch.target[question])
     return batch.tokens_BT[:, :-1], targets_BT[:, :-1]

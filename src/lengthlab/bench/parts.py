@@ -12,7 +12,7 @@ from lengthlab.bench.floor import flops_of
 from lengthlab.bench.measurement import PARTS, Measurement
 from lengthlab.bench.stopwatch import Patience, Trainer, paces
 from lengthlab.errors import require
-from lengthlab.run import Run
+from lengthlab.spec.run import Run
 from lengthlab.tasks import ModuloRecall
 
 MODEL = "attention-on-lstm"

@@ -47,7 +47,7 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     # Streams of one process share 8 queues to the GPU unless told otherwise, before the GPU is first touched.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     from lengthlab.cli.timing import PATIENCE, find
-    from lengthlab.compute import device_named
+    from lengthlab.device import device_named
 
     place = device_named(device or best_device())
     require(place.type in PATIENCE, f"the bench times cpu or cuda, not '{place.type}'")
@@ -92,7 +92,7 @@ def _prepare(folder: Path) -> None:
 
 def _write(findings: Findings, folder: Path) -> list[Path]:
     from lengthlab.bench.table import markdown
-    from lengthlab.cli.report import write_files
+    from lengthlab.report.publication import write_files
 
     data = json.dumps(findings.to_json(), indent=1) + "\n"
     return write_files(folder, {"bench.json": data.encode(), "bench.md": markdown(findings).encode()})

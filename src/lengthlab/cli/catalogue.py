@@ -6,12 +6,12 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lengthlab.errors import LabError, nearest
+from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
     from lengthlab.models.model import Model
@@ -26,25 +26,29 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @JSON
 def tasks(name: str | None, as_json: bool) -> None:
     """What is learned. With a NAME (or my_tasks.py:Parity): a sample, what is scored, chance, trivial scores."""
-    from lengthlab.plan import make
-    from lengthlab.tasks import TASKS
+    from lengthlab.registry import registered
+    from lengthlab.spec.toml import make
+    from lengthlab.tasks import Task
     from lengthlab.tasks.card import card
 
+    known = registered(Task)
     if name is None:
-        _list(TASKS, as_json)
+        _list(known, as_json)
     else:
-        made = card(make("task", name, Path()))
-        click.echo(json.dumps(asdict(made), indent=1) if as_json else _task_card(made, _about(TASKS.get(name))))
+        made = card(make(Task, name))
+        click.echo(json.dumps(asdict(made), indent=1) if as_json else _task_card(made, _about(known.get(name)) or made.about))
 
 
 def _task_card(card: Card, about: str) -> str:
-    places = set(card.scored.values())
-    words = [click.style(f"[{word}]", bold=True) if at in places else word for at, word in enumerate(card.sample)]
-    scored = ", ".join(f"{question} at [{card.sample[at]}]" for question, at in card.scored.items())
+    places = {at for scored in card.scored.values() for at in scored}
+    sample = list(map(visible, card.sample))
+    words = [click.style(f"[{word}]", bold=True) if at in places else word for at, word in enumerate(sample)]
+    answers = {visible(question): " ".join(sample[at] for at in scored) for question, scored in card.scored.items()}
+    scored = ", ".join(f"{question} at [{answer}]" for question, answer in answers.items())
     lines = [
-        ": ".join(filter(None, (card.name, about))),
+        visible(": ".join(filter(None, (card.name, about)))),
         f"  sample      {' '.join(words)}",
-        f"  scored      {scored}{'; a sample is right if all are (`both`)' if len(card.scored) > 1 else ''}",
+        f"  scored      {scored}{'; a sample is right if all are (`all`)' if len(card.scored) > 1 else ''}",
         f"  vocabulary  {card.vocabulary} tokens",
         f"  length      n from 1 {f'to {card.longest}' if card.longest else 'on'}",
         f"  chance      {_scores(card.chance)}",
@@ -58,22 +62,21 @@ def _task_card(card: Card, about: str) -> str:
 @NAME
 @JSON
 def models(name: str | None, as_json: bool) -> None:
-    """Who learns it, and what its attention can be made of. With a NAME (or my_models.py:three_lstms): its composition,
+    """Who learns it, and the parts that it can be made of. With a NAME (or my_models.py:three_lstms): its composition,
     parameters, what delay switches off.
     """
-    from lengthlab.models import MODELS
-    from lengthlab.models.model import Model
+    from lengthlab.models import AnyModel, Model, Part, Positions, Scores
     from lengthlab.models.outline import outline
-    from lengthlab.models.positions import POSITIONS
-    from lengthlab.models.scores import SCORES
-    from lengthlab.plan import make
+    from lengthlab.registry import registered, word_for
+    from lengthlab.spec.toml import make
     from lengthlab.tasks import ModuloRecall
 
     if name is None:
-        remedies = {"positions": POSITIONS, "scores": SCORES}
-        _list(MODELS | {f"{part}={name}": kind for part, kinds in remedies.items() for name, kind in kinds.items()}, as_json)
+        kinds = (Part, Positions, Scores)
+        parts = {f"{word_for(kind)}={part}": maker for kind in kinds for part, maker in registered(kind).items()}
+        _list({**registered(AnyModel), **parts}, as_json)
         return
-    model, vocabulary = make("model", name, Path()), ModuloRecall().vocabulary
+    model, vocabulary = make(AnyModel, name), ModuloRecall().vocabulary
     if not isinstance(model, Model):
         click.echo(f"{model.name}: {model.build(vocabulary)}")
         return
@@ -96,7 +99,7 @@ def models(name: str | None, as_json: bool) -> None:
 
 def _off(model: Model, vocabulary: int) -> list[str]:
     """The parts that the first phase of delayed training switches off."""
-    from lengthlab.schedule import delayed
+    from lengthlab.spec.schedule import delayed
     from lengthlab.switch import find
 
     try:
@@ -109,28 +112,36 @@ def _off(model: Model, vocabulary: int) -> list[str]:
 @NAME
 @JSON
 def experiments(name: str | None, as_json: bool) -> None:
-    """Claims, with their runs, cost and command."""
-    from lengthlab.cli.progress import at_most
-    from lengthlab.experiments import EXPERIMENTS
+    """Claims, with their runs, cost and command. NAME is one of ours or your own, my_study.py:STUDY."""
+    from lengthlab.experiments import find_study, studies
+    from lengthlab.experiments.demo import demo
+    from lengthlab.store.phases import phases_in
 
+    about = {"demo": inspect.getdoc(demo) or "", **{study.name: study.about for study in studies().values()}}
     if name is None:
-        _list(EXPERIMENTS, as_json)
+        _list_texts(about, as_json)
         return
-    if name not in EXPERIMENTS:
-        raise LabError(f"unknown experiment '{name}'; {nearest(name, EXPERIMENTS)}")
-    runs = EXPERIMENTS[name]((0,))
+    if name != "demo" and name not in studies() and ".py:" not in name:
+        raise LabError(f"unknown experiment '{name}'; {nearest(name, about)}")
+    study = None if name == "demo" else find_study(name)
+    runs = [run for _, run in study.runs(study.sizes[0].name, (0,))] if study else demo((0,))
     if as_json:
         click.echo(json.dumps([{"id": run.id, **run.to_json()} for run in runs], indent=1))
         return
-    click.echo(inspect.getdoc(EXPERIMENTS[name]))
+    click.echo(inspect.cleandoc(study.about or study.question if study else about["demo"]))
     click.echo("\nRuns of seed 0:")
-    for run in runs:
-        steps = f"{run.steps:,} steps of {run.batch} samples{at_most(run)}"
+    for run in dict.fromkeys(runs):
+        bound = " at most" if phases_in(run.to_json()).open_ended() else ""
+        steps = f"{run.steps:,} steps of {run.batch} samples{bound}"
         click.echo(f"  {run.id}  {run.label}, task {run.task.name}, {steps}")
 
 
 def _list(named: Mapping[str, Any], as_json: bool) -> None:
-    about = {name: _about(maker) for name, maker in named.items()}
+    _list_texts({name: _about(maker) for name, maker in named.items()}, as_json)
+
+
+def _list_texts(texts: Mapping[str, str], as_json: bool) -> None:
+    about = {name: (text.strip().splitlines() or [""])[0] for name, text in texts.items()}
     wide = max(20, *map(len, about))
     lines = [f"{name:{wide}} {text}" for name, text in about.items()]
     click.echo(json.dumps(about, indent=1) if as_json else "\n".join(lines))
@@ -142,5 +153,5 @@ def _about(maker: object) -> str:
 
 
 def _scores(scores: Mapping[str, float]) -> str:
-    shown = {question: score for question, score in scores.items() if question != "both" or len(scores) > 2}
+    shown = {question: score for question, score in scores.items() if question != "all" or len(scores) > 2}
     return ", ".join(f"{question} {score:.3g}" for question, score in shown.items())

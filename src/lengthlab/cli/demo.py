@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lengthlab.cli import options
-from lengthlab.report.curves import Curve
+
+if TYPE_CHECKING:
+    from lengthlab.report.curves import Curve
 
 
 @click.command()
@@ -32,9 +35,11 @@ def demo(seed: int, store: str, device: str, as_json: bool) -> None:
 
 def summary(curves: list[Curve]) -> str:
     """The finding, in two sentences."""
+    from lengthlab.store.rows import ALL
+
     said = []
     for curve in curves:
-        rows = [curve.row(length, "both") for length in (10, 30, 60)]
+        rows = [curve.row(length, ALL) for length in (10, 30, 60)]
         cells = [f"{row.accuracy:.1%} at n={row.length}" for row in rows if row]
         said.append(f"{curve.first.training}: {', '.join(cells)}")
     return f"\nTrained on n = 1…10, both questions right. {'; '.join(said)}."

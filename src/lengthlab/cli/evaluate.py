@@ -13,9 +13,13 @@ from lengthlab.cli import options
 @click.option("--samples", default=1000, show_default=True, type=click.IntRange(min=1), help="Samples at each length.")
 @options.store
 @options.device
+@options.trust
 @options.as_json
-def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, device: str, as_json: bool) -> None:
-    """Measure a finished run at other lengths. RUN is a run folder, or the start of an id in the store."""
+def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, device: str, trust: bool, as_json: bool) -> None:
+    """Measure a finished run at other lengths. RUN is a run folder, or the start of an id in the store.
+
+    A run of a task or model of your own keeps the text of its file. Opening a folder never runs that, unless you trust it.
+    """
     from pathlib import Path
 
     from lengthlab.cli.work import show
@@ -25,6 +29,6 @@ def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, devic
 
     path = Path(run)
     folder = Folder(path) if (path / "run.json").exists() else Store(store).find(run)
-    measure(folder, lengths, device, samples)
+    measure(folder, lengths, device, samples, trust)
     curves, _ = read_curves([folder])
     show(curves, as_json)

@@ -29,6 +29,9 @@ workers = click.option(
 )
 
 
+trust = click.option("--trust", is_flag=True, help="Run the code of your own files that lies in the run folder.")
+
+
 @dataclass(frozen=True)
 class Asked:
     """What every command of `lengthlab reproduce` is told: train what the store and the rows of `have` lack, or only read

@@ -1,42 +1,50 @@
-"""Long work, watched: a row for each run, read from the logs in the store; plain lines where there is no terminal."""
+"""Long work, watched: the status of each run as a row of a live table, or as plain lines where there is no terminal."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
-from lengthlab.errors import LabError
-from lengthlab.schedule import Mastered
-from lengthlab.store import Store
+from lengthlab.store import Status, Store, Watch
+from lengthlab.store.status import Accuracy, duration, labels
 
 if TYPE_CHECKING:
-    from lengthlab.run import Run
+    from lengthlab.spec.run import Run
 
 REFRESH_SECONDS = 0.5
 PLAIN_SECONDS = 15.0
 """Between two plain lines of a run; longer where there are many, so that all of them together say one every few seconds."""
 COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "time left")
+LEAST = {"phase": 8, "run": 10}
+"""Where the terminal is narrow, names give way, numbers do not: first those of what is off, then those of runs."""
+REASONS = 3
+"""So many reasons of failures are shown below the table."""
+BUSY = ("training", "measuring")
 
 
 class Progress:
     """`with Progress(runs, store) as progress: train_all(..., watch=progress.look)`. Speaks on standard error."""
 
     def __init__(self, runs: Sequence[Run], store: str) -> None:
-        self.runs, self.store = list(runs), Store(store)
-        self.labels = labels(runs)
+        self.watch = Watch(Store(store).folder(run.id) for run in runs)
+        names = {run.id: (run.task.name, run.model.name, run.schedule.name, f"seed {run.seed}") for run in runs}
+        self.labels = {run: printable(label) for run, label in labels(names).items()}
         self.console = Console(stderr=True, highlight=False)
         self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
         self._looked = 0.0
         self._said: dict[str, tuple[str, float]] = {}
-        self._ended: dict[str, tuple[str, ...]] = {}
         self._failed: Mapping[str, str] = {}
+        self._noted: set[str] = set()
 
     def __enter__(self) -> Progress:
         if self.live:
@@ -57,143 +65,144 @@ class Progress:
             self._show()
 
     def _show(self) -> None:
-        rows = [self._row(run) for run in self.runs]
+        statuses = [self._known(status) for status in self.watch.look().statuses]
+        for status in statuses:
+            self._note(status)
         if self.live:
-            table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-            for column in table.columns:
-                column.no_wrap = True
-            for row in fitting(rows, self.console.height - 2):
-                table.add_row(*row)
-            self.live.update(table, refresh=True)
+            shown = table(statuses, self.labels, self.console.width, self.console.height - 2)
+            self.live.update(shown, refresh=True)
             return
-        for run, row in zip(self.runs, rows, strict=True):
-            self._say(run, row)
+        for status in statuses:
+            self._say(status)
 
-    def _say(self, run: Run, row: Sequence[str]) -> None:
+    def _note(self, status: Status) -> None:
+        """What a run says of its parts, once for all runs that say the same."""
+        for note in status.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                line = f"{self.labels[status.run]}: {printable(note)}"
+                self.console.print(line, soft_wrap=True, markup=False, emoji=False)
+
+    def _known(self, status: Status) -> Status:
+        """What the folder does not know, but whoever trains does: why a worker gave up, and that a stopped run will go on."""
+        if status.run in self._failed:
+            return replace(status, state="failed", failure=self._failed[status.run])
+        return replace(status, state="waiting") if status.state == "stopped" else status
+
+    def _say(self, status: Status) -> None:
         """A plain line when the phase has changed, the run has ended, or nothing was said for a while."""
-        before, when = self._said.get(run.id, ("", 0.0))
-        waited = monotonic() - when > max(PLAIN_SECONDS, 5 * len(self.runs))
-        if row[1] != before or (waited and row[1] not in ("finished", "failed", "waiting")):
-            self._said[run.id] = (row[1], monotonic())
-            said = "  ".join(f"{name} {cell}" for name, cell in zip(COLUMNS[2:], row[2:], strict=True) if cell)
-            phase = f"phase {row[1]}" if row[1][0].isdigit() else row[1]
-            said = self._failed.get(run.id, said)
-            self.console.print(f"{row[0]}: {phase}  {said}", soft_wrap=True, markup=False)
-
-    def _row(self, run: Run) -> tuple[str, ...]:
-        if run.id in self._ended:  # a long log is not read again and again when nothing more can come
-            return self._ended[run.id]
-        row = self._fresh_row(run)
-        if row[1] == "finished":
-            self._ended[run.id] = row
-        return row
-
-    def _fresh_row(self, run: Run) -> tuple[str, ...]:
-        folder = self.store.folder(run.id)
-        try:
-            log = folder.read_log()
-        except LabError:  # a foreign log is its own run's trouble, and the run will say so
-            log = []
-        last = log[-1] if log else {}
-        inside, beyond = _accuracies(run, log)
-        step, skipped = int(last.get("step", 0)), int(last.get("skipped", 0))
-        loss = f"{last['loss']:.4f}" if last else ""
-        return (
-            self.labels[run.id],
-            "failed" if run.id in self._failed else _state(run, folder, last),
-            f"{step:,}/{run.steps - skipped:,}{at_most(run, step + skipped)}",
-            loss,
-            inside,
-            beyond,
-            _left(run, log),
-        )
+        before, when = self._said.get(status.run, ("", 0.0))
+        phase = phase_of(status)
+        waited = monotonic() - when > max(PLAIN_SECONDS, 5 * len(self.labels))
+        if phase != before or (waited and status.state in BUSY):
+            self._said[status.run] = (phase, monotonic())
+            line = f"{self.labels[status.run]}: {plain(status)}"
+            self.console.print(line, soft_wrap=True, markup=False, emoji=False)
 
 
-def fitting(rows: Sequence[tuple[str, ...]], room: int) -> list[tuple[str, ...]]:
-    """The rows that a terminal of so many lines has room for: those at work before those that wait or are done.
+def plain(status: Status) -> str:
+    """A run in one line.
 
-    >>> fitting([("a", "finished", ""), ("b", "1/2", ""), ("c", "waiting", ""), ("d", "waiting", "")], room=2)
-    [('b', '1/2', ''), ('and 1 finished, 2 waiting', '', '')]
+    >>> plain(Status("0123456789ab", "training", phase=1, phases=2, off=("attention",), step=100, steps=330, at_most=True))
+    'phase 1/2, attention off  step 100/330 at most'
     """
-    if len(rows) <= room:
-        return list(rows)
-    still = ("finished", "failed", "waiting")
-    busy = sorted(rows, key=lambda row: row[1] in still)[: max(1, room - 1)]
-    shown = [row for row in busy if row[1] not in still] or busy
-    states = Counter(row[1] if row[1] in still else "at work" for row in rows if row not in shown)
-    rest = f"and {', '.join(f'{number} {state}' for state, number in states.items())}"
-    return [*shown, (rest, *[""] * (len(rows[0]) - 1))]
+    phase = phase_of(status)
+    if status.failure:
+        return f"{phase}  {printable(status.failure)}"
+    steps = "" if status.steps is None else f"/{status.steps:,}{' at most' if status.at_most else ''}"
+    cells = (f"{status.step:,}{steps}", *_measures(status), status.time_left)
+    words = [f"{name} {cell}" for name, cell in zip(COLUMNS[2:], cells, strict=True) if cell]
+    words += [f"({printable(status.trouble)})"] if status.trouble else []
+    return "  ".join([f"phase {phase}" if phase[0].isdigit() else phase, *words])
 
 
-def labels(runs: Sequence[Run]) -> dict[str, str]:
-    """A short name for each run: only what differs between them, and the id where that is not enough."""
-    names = {run.id: (run.task.name, run.model.name, run.schedule.name, f"seed {run.seed}") for run in runs}
-    differs = [len(set(column)) > 1 for column in zip(*names.values(), strict=True)]
-    short = {key: " ".join(n for n, d in zip(name, differs, strict=True) if d) for key, name in names.items()}
-    short = {run.id: short[run.id] or run.label for run in runs}
-    told = len(set(short.values())) == len(short)
-    return short if told else {run.id: f"{run.label} ({run.id[:4]})" for run in runs}
+def phase_of(status: Status) -> str:
+    """What a run is at: its phase and what is off in it, or its state where that says more."""
+    if status.state != "training" or status.phase is None:
+        return status.state
+    off = f", {', '.join(map(printable, status.off))} off" if status.off else ""
+    return f"{status.phase}/{status.phases}{off}"
 
 
-def clock(line: Mapping[str, Any]) -> int:
-    """How far the schedule had come at a line of the log: the steps made, and those that were not needed.
+def table(statuses: Sequence[Status], labels: Mapping[str, str], width: int, height: int) -> Group:
+    """For a terminal of that size; one of 80 columns has room for every number."""
+    reasons = [f"{labels[each.run]}: {printable(why)}" for each in statuses if (why := each.failure or each.trouble)][:REASONS]
+    shown, rest = fitting(statuses, max(1, height - len(reasons)))
+    rows = fitted([_row(status, labels[status.run]) for status in shown], width)
+    drawn = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for column in drawn.columns:
+        column.no_wrap = True
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    below = ([rest] if rest else []) + reasons
+    return Group(drawn, *(Text(line, no_wrap=True, overflow="ellipsis", style="dim") for line in below))
 
-    >>> clock({"step": 300, "skipped": 700})
-    1000
+
+def _row(status: Status, label: str) -> tuple[str, ...]:
+    steps = "" if status.steps is None else f"/{'≤' if status.at_most else ''}{status.steps:,}"
+    sign = {(True, False): "≤", (False, True): "≥", (True, True): "~"}.get((status.at_most, status.at_least), "")
+    left = "" if status.seconds_left is None else sign + duration(status.seconds_left)
+    return label, phase_of(status), f"{status.step:,}{steps}", *_measures(status), left
+
+
+def _measures(status: Status) -> tuple[str, str, str]:
+    loss = "" if status.loss is None else f"{status.loss:.4f}"
+    return loss, _cell(status.in_range), _cell(status.beyond)
+
+
+def _cell(accuracy: Accuracy | None) -> str:
+    return "" if accuracy is None else f"{accuracy.share:.2f} n={accuracy.length}"
+
+
+def fitting(statuses: Sequence[Status], room: int) -> tuple[list[Status], str]:
+    """Those that a terminal of so many lines has room for, at work before waiting or done, and what to say of the others.
+
+    >>> states = [Status("a", "finished"), Status("b", "training"), Status("c", "waiting"), Status("d", "waiting")]
+    >>> shown, rest = fitting(states, room=2)
+    >>> [status.run for status in shown], rest
+    (['b'], 'and 1 finished, 2 waiting')
     """
-    return int(line["step"]) + int(line.get("skipped", 0))
+    if len(statuses) <= room:
+        return list(statuses), ""
+    first = sorted(statuses, key=lambda status: status.state not in BUSY)[: max(1, room - 1)]
+    shown = [status for status in first if status.state in BUSY] or first
+    here = {status.run for status in shown}
+    states = Counter("at work" if each.state in BUSY else each.state for each in statuses if each.run not in here)
+    return shown, f"and {', '.join(f'{number} {state}' for state, number in states.items())}"
 
 
-def at_most(run: Run, done: int = 0) -> str:
-    """What to say behind a number of steps, or of seconds, that is a bound because training itself may end a phase sooner."""
-    ahead = run.schedule.phases[run.phase_at(done) :]
-    return " at most" if any(isinstance(phase.length, Mastered) for phase in ahead) else ""
+def fitted(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The rows with their names cut as far as they must be.
 
-
-def _state(run: Run, folder: Any, last: dict[str, Any]) -> str:
-    if folder.finished:
-        return "finished"
-    if (folder.path / "failure.json").exists():
-        return "failed"
-    if not last:
-        return "waiting"
-    number = run.phase_at(clock(last))
-    if number == len(run.schedule.phases):
-        return "measuring"
-    phase = run.schedule.phases[number]
-    off = f", {', '.join(phase.off)} off" if phase.off else ""
-    return f"{number + 1}/{len(run.schedule.phases)}{off}"
-
-
-def _accuracies(run: Run, log: Sequence[dict[str, Any]]) -> tuple[str, str]:
-    """The latest accuracy at the training length, and beyond it."""
-    probed = [line["accuracy"] for line in log if "accuracy" in line]
-    if not probed:
-        return "", ""
-    cells = [f"{value:.2f} n={length}" for length, value in sorted(probed[-1].items(), key=lambda item: int(item[0]))]
-    return (cells[0], cells[-1] if len(cells) > 1 else "")
-
-
-def _left(run: Run, log: Sequence[dict[str, Any]]) -> str:
-    """From the pace of the last lines; a later phase with more parts on goes slower than it says."""
-    left = run.steps - clock(log[-1]) if log else 0
-    if not left:
-        return ""
-    pace = [line["samples_per_second"] for line in log[-5:] if line["samples_per_second"] > 0]
-    if not pace:
-        return ""
-    seconds = left * run.batch * len(pace) / sum(pace)
-    return duration(seconds) + at_most(run, clock(log[-1]))
-
-
-def duration(seconds: float) -> str:
+    >>> fitted([("lstm-on-attention delayed seed 0", "1/2, attention off", "50/100", "1.2500", "", "", "20 s")], 72)
+    [['lstm-on-att…ayed seed 0', '1/2, at…', '50/100', '1.2500', '', '', '20 s']]
     """
-    >>> duration(75), duration(4000)
-    ('1 min 15 s', '1 h 6 min')
+    wide = [max(map(cell_len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+    for name, least in LEAST.items():
+        over, place = sum(wide) + len(wide) - 1 - width, COLUMNS.index(name)
+        wide[place] -= max(0, min(over, wide[place] - least))
+    label, phase, *_ = wide
+    # What tells runs apart is often at the end of their names.
+    return [[cut(row[0], label, label // 2), cut(row[1], phase), *row[2:]] for row in rows]
+
+
+def cut(text: str, width: int, tail: int = 0) -> str:
     """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    >>> cut("hybrid-block seed 0", 12, tail=6), cut("hybrid-block seed 0", 12)
+    ('hybri…seed 0', 'hybrid-bloc…')
+    """
+    if cell_len(text) <= width:
+        return text
+    end = text[len(text) - tail :]
+    while cell_len(end) > tail:
+        end = end[1:]
+    return f"{set_cell_size(text, width - 1 - tail).rstrip()}…{end}"
+
+
+def printable(text: str) -> str:
+    """One line of text, whatever is in it: nothing that a terminal would obey.
+
+    >>> printable("red \\x1b[31m\\n")
+    'red ?[31m?'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lengthlab.cli import options
 from lengthlab.errors import LabError
-from lengthlab.report.curves import Curve
+
+if TYPE_CHECKING:
+    from lengthlab.report.curves import Curve
 
 
 @click.command()
@@ -37,16 +40,10 @@ def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
 def write_report(curves: Sequence[Curve], folder: Path) -> list[Path]:
     """The files of a report."""
     from lengthlab.report.figure import pictures
-    from lengthlab.report.table import as_csv, markdown
+    from lengthlab.report.markdown import markdown
+    from lengthlab.report.publication import write_files
+    from lengthlab.report.runs_page import as_csv, runs_page
 
-    written = write_files(folder, {"table.md": markdown(curves).encode(), "table.csv": as_csv(curves).encode()})
-    return written + write_files(folder, pictures(curves))  # tables are there even where pictures cannot be
-
-
-def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Each file whole or not at all."""
-    from lengthlab.store import replace_file
-
-    for name, data in files.items():
-        replace_file(folder / name, data)
-    return [folder / name for name in files]
+    page = runs_page(curves, intervals=True)
+    written = write_files(folder, {"table.md": markdown(page).encode(), "table.csv": as_csv(curves).encode()})
+    return written + write_files(folder, pictures(page))  # tables are there even where pictures cannot be

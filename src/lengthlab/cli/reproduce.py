@@ -2,66 +2,113 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from lengthlab.cli import options
-from lengthlab.cli.call import typed
-from lengthlab.cli.study import studies
-from lengthlab.paper.cells import EVERY_PART, PARTS
+from lengthlab.cli.call import best_device, typed
+from lengthlab.errors import require
 
-PROFILE = click.Choice(["short", "paper"])
-
-
-@click.group()
-def reproduce() -> None:
-    """The paper, run again, and our own questions: every number with its seeds and interval."""
+if TYPE_CHECKING:
+    from lengthlab.experiments import Section, Study
+    from lengthlab.report.results import Results
 
 
-for command in studies:
-    reproduce.add_command(command)
-
-
-@reproduce.command()
+@click.command()
+@click.argument("name", required=False, metavar="NAME")
+@click.option("--size", help="One of the study's; if not given, the first that suits this machine, or that --from has.")
+@click.option("--part", "parts", multiple=True, metavar="PART", help="A section of the study; may be repeated.")
 @click.option(
-    "--part",
-    "parts",
-    multiple=True,
-    type=click.Choice(EVERY_PART),
-    help="May be repeated; without it the two tables and the figure.",
+    "--seeds", type=click.IntRange(min=1), help="So many, from 0 on; if not given, the study's own, or all of --from."
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="So many, from 0 on; 1 if not given, or all that --from has.")
-@click.option("--profile", type=PROFILE, default="short", show_default=True, help="The cheapest schedule, or the paper's.")
+@click.option("--check", is_flag=True, help="Say which committed pages differ from published rows; exit code 1 if any does.")
 @options.reproduction
-def dat(parts: tuple[str, ...], seeds: int | None, profile: str, asked: options.Asked) -> None:
-    """Delayed attention training (arXiv 2510.00258): two tables and a figure, 26 cells, ours beside the paper's.
+def reproduce(
+    name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, asked: options.Asked
+) -> None:
+    """A study: trained where something is missing, judged, shown, and written as page, figures and rows.
 
-    Says first how long it will take on this machine. Only what is missing is trained. Stop it when you like: the same command
-    goes on where it was. Without a GPU, look at what was published.
+    NAME is one of ours (dat, far, remedies, plateau: `lengthlab experiments` tells what they claim) or your own,
+    my_study.py:STUDY. It says first how long it will take on this machine. Stop it when you like: the same command goes on
+    where it was. Without a GPU, look at what was published.
 
     \b
-    lengthlab reproduce dat --part table2
     lengthlab reproduce dat --from published
+    lengthlab reproduce dat --part table2 --size paper
     lengthlab reproduce dat --from here/runs --from there/runs --out published/dat
-    lengthlab reproduce dat --seeds 3 --have published
+    lengthlab reproduce far --seeds 3 --have published
+    lengthlab reproduce examples/my_study.py:STUDY
+    lengthlab reproduce --check
 
-    Page, figures and rows are written to --out, or to STORE/dat-PROFILE; what --from reads, to STORE/dat-PROFILE-read.
+    Page, figures and rows are written to --out, or to STORE/NAME-SIZE; what --from reads, to STORE/NAME-SIZE-read.
     """
-    from lengthlab.cli.publication import drawn, show, write_page, write_results
+    from lengthlab.experiments import find_study, studies
+
+    if check:
+        check_pages([find_study(name)] if name else list(studies().values()))
+        return
+    require(name is not None, f"name a study: {', '.join(studies())}, or one of your own, my_study.py:STUDY")
+    study = find_study(str(name))
+    for part in parts:
+        study.section(part)
+    sections = tuple(section for section in study.sections if section.name in parts)
+    results = _read(study, size, sections, seeds, asked) if asked.sources else _train(study, size, sections, seeds, asked)
+    show(results, asked, [section.name for section in sections])
+
+
+def check_pages(studies: list[Study]) -> None:
+    """Compare every committed page with what published rows come to."""
+    from lengthlab.report.publication import differences
+
+    found = 0
+    for study in studies:
+        require(bool(study.page), f"study '{study.name}' has no page in the checkout")
+        for difference in differences(study):
+            found += 1
+            click.echo(f"{difference}; run: lengthlab reproduce {study.name} --from published --page {study.page}")
+    if found:
+        click.get_current_context().exit(1)
+    click.echo(f"{', '.join(study.page for study in studies)}: as the published rows have them")
+
+
+def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: options.Asked) -> Results:
+    from lengthlab.report.publication import read_results
+
+    return read_results(study, asked.sources, size, sections, seeds, typed())
+
+
+def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: options.Asked) -> Results:
     from lengthlab.cli.reproduction import train
-    from lengthlab.cli.sources import read_results, wanted_of_paper
-    from lengthlab.report.grid import grids
+    from lengthlab.report.evidence import Wanted
+    from lengthlab.report.publication import beside_rows
     from lengthlab.report.results import gather
 
-    parts = tuple(part for part in EVERY_PART if part in parts)
-    out = asked.folder("dat", profile, *parts)
-    if asked.sources:
-        results = read_results(asked.sources, parts, seeds, profile, typed())
-    else:
-        found = train(wanted_of_paper(profile, parts or tuple(PARTS)), seeds or 1, asked, out)
-        results = gather(found.rows, found.made, parts or tuple(PARTS), found.courses)
-    show(results)
-    pictures = drawn(lambda: grids(results))
-    written = write_results(results, out, pictures)
-    written += write_page(results, asked.page, pictures) if asked.page else []
+    device = asked.device or best_device()
+    suited = [each for each in study.sizes if not each.gpu or device.startswith("cuda")]
+    chosen = study.size(size) if size else (suited or list(study.sizes))[0]
+    wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections if each.usual), typed())
+    out = asked.folder(study.name, chosen.name, *(section.name for section in sections))
+    found = train(wanted, seeds or study.seeds, device, asked, out)
+    return gather(study, chosen, wanted.sections, found, beside_rows(study.beside, chosen, asked.have))
+
+
+def show(results: Results, asked: options.Asked, parts: list[str]) -> None:
+    """Print the page of a study, and write it with its figures and rows."""
+    from lengthlab.cli.pages import drawn, show_page
+    from lengthlab.report.markdown import markdown
+    from lengthlab.report.publication import page_files, row_files, write_files
+    from lengthlab.report.study_page import study_page, verdict_line
+
+    name, page = results.study.name, study_page(results)
+    show_page(page)
+    if results.claims:
+        click.echo(f"Claims: {verdict_line(results)}.")
+    pictures = drawn(page)
+    folder = asked.folder(name, results.size.name, *parts)
+    files = row_files(results.evidence) | {f"{name}.md": markdown(page).encode(), **pictures}
+    written = write_files(folder, files)
+    if asked.page:
+        written += write_files(asked.page.parent, page_files(page, asked.page, pictures))
     for path in written:
         click.echo(f"wrote {path}")

@@ -1,4 +1,4 @@
-"""What the commands of `lengthlab reproduce` have in common: say how long it will take, train what is missing, gather rows."""
+"""What `lengthlab reproduce` does before it shows anything: say how long it will take, train what is missing, gather rows."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lengthlab.cli.call import best_device, typed
 from lengthlab.cli.options import Asked
-from lengthlab.cli.progress import duration
-from lengthlab.cli.sources import Found, Wanted, found_in, rows_at_hand, together
-from lengthlab.report.courses import FILE, read_courses, timed
+from lengthlab.report.evidence import Evidence, Wanted, evidence_of, rows_at_hand, together
+from lengthlab.report.traces import read_traces, timed
+from lengthlab.store.ids import SHORT
+from lengthlab.store.status import duration
 
 if TYPE_CHECKING:
     from lengthlab.report.curves import Curve
-    from lengthlab.run import Run
+    from lengthlab.spec.run import Run
 
 
-def train(wanted: Wanted, seeds: int, asked: Asked, out: Path) -> Found:
+def train(wanted: Wanted, seeds: int, device: str, asked: Asked, out: Path) -> Evidence:
     """Train what neither the store nor the rows at hand have. On Ctrl-C the rows of what is finished are written, and
     KeyboardInterrupt goes up.
     """
-    from lengthlab.cli.publication import write_rows
     from lengthlab.cli.work import work
     from lengthlab.report.curves import read_curves
+    from lengthlab.report.publication import row_files, write_files
     from lengthlab.store import Store
 
-    known = rows_at_hand(asked.have, wanted, range(seeds), typed())
-    there = {row.run for row in known.rows}
-    runs = [run for run in {trial.run.id: trial.run for trial in wanted.trials(range(seeds))}.values() if run.id not in there]
-    before = {course.run: course.step_seconds for course in read_courses(out / FILE) if course.step_seconds is not None}
-    device = asked.device or best_device()
+    known = rows_at_hand(asked.have, wanted, range(seeds))
+    there = {row.run[:SHORT] for row in known.rows}
+    every = {run.id: run for _, run in wanted.runs(range(seeds))}
+    runs = [run for run in every.values() if run.id[:SHORT] not in there]
+    before = {trace.run: trace.step_seconds for trace in read_traces(out) if trace.step_seconds is not None}
     steps = before | _announce(runs, device, asked)
 
-    def found(curves: Sequence[Curve]) -> Found:
-        every = found_in(curves, wanted, range(seeds), typed())
-        return together({"what was trained": replace(every, courses=timed(every.courses, steps)), "--have": known})
+    def found(curves: Sequence[Curve]) -> Evidence:
+        trained = evidence_of(curves, wanted, range(seeds))
+        return together({"what was trained": replace(trained, traces=timed(trained.traces, steps)), "--have": known})
 
     try:
         return found(work(runs, asked.store, device, precision=asked.precision) if runs else [])
@@ -46,15 +46,15 @@ def train(wanted: Wanted, seeds: int, asked: Asked, out: Path) -> Found:
         place = Store(asked.store)
         finished, _ = read_curves([place.folder(run.id) for run in runs if place.folder(run.id).finished])
         if finished:
-            write_rows(found(finished), out)
+            write_files(out, row_files(found(finished)))
             click.echo(f"{len(finished)} of {len(runs)} runs are finished; their rows are in {out}", err=True)
         raise
 
 
 def _announce(runs: Sequence[Run], device: str, asked: Asked) -> dict[str, float]:
     """Say how much there is to do, and how long it will take; the seconds of a step of each run that was timed for that."""
-    from lengthlab.cli.forecast import forecast, steps_done
     from lengthlab.store import Store
+    from lengthlab.training.forecast import forecast, steps_done
 
     Store(asked.store).prepare()
     left = [run for run in runs if not Store(asked.store).folder(run.id).finished]

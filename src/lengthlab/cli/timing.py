@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import torch
 
     from lengthlab.bench.parts import Machine
-    from lengthlab.experiments.dat import Profile
-    from lengthlab.run import Run
+    from lengthlab.experiments.dat.profile import Profile
+    from lengthlab.spec.run import Run
 
 PATIENCE = {"cuda": Patience(repeats=3, seconds=0.15), "cpu": Patience(repeats=5, seconds=0.5)}
 """In all under 4 minutes on an H200, many of them for compiling and capturing, and under 6 on 2 cores."""
@@ -61,22 +61,24 @@ def _machine(device: torch.device) -> Machine:
 
 def suite_of(size: str) -> list[Run]:
     """The runs of the 26 cells at the paper's size or at the demo's."""
-    from lengthlab.experiments.dat import PROFILES, trials
+    from lengthlab.experiments.dat import ARMS
+    from lengthlab.experiments.dat.profile import PROFILES
+    from lengthlab.experiments.dat.runs import run_of
 
     short = PROFILES["short"]
     profile = short if size == "paper" else _shrunk(short)
-    return [trial.run for trial in trials(profile=profile)]
+    return [run_of(arm, profile) for arm in ARMS]
 
 
 def _shrunk(profile: Profile) -> Profile:
     """With the sizes of `experiments.demo`; positions and scores stay the paper's."""
     recipes = {key: replace(recipe, batch=64) for key, recipe in profile.recipes.items()}
     sizes = {"width": 48, "blocks": 1, "heads": 4, "mlp": 4, "keys": 64, "values": 9, "modulus": 2}
-    return replace(profile, name="demo", recipes=recipes, lengths=(1, 10), evaluate=(), **sizes)
+    return replace(profile, name="demo", recipes=recipes, lengths=(1, 10), **sizes)
 
 
 def _origin(device: torch.device, size: str, load: float, seconds: float) -> Origin:
-    from lengthlab.compute import hardware
+    from lengthlab.device import hardware
     from lengthlab.software import commit_of_package, versions
 
     return Origin(

@@ -14,8 +14,8 @@ from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
 
 if TYPE_CHECKING:
-    from lengthlab.run import Run
-    from lengthlab.training import Outcome
+    from lengthlab.launch import Outcome
+    from lengthlab.spec.run import Run
 
 
 def work(
@@ -27,7 +27,7 @@ def work(
     experiment: str = "",
 ) -> list[Curve]:
     """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
-    from lengthlab.training import train_all
+    from lengthlab.launch import train_all
 
     with Progress(runs, store) as progress:
         outcomes = train_all(runs, store, device, workers, progress.look, precision)
@@ -56,17 +56,11 @@ def _exit(code: int) -> None:
 
 
 def show(curves: Sequence[Curve], as_json: bool) -> None:
-    """The rows as JSON, or the table."""
+    """The rows as JSON, or the page of these runs."""
     if as_json:
         click.echo(json.dumps([row.to_json() for curve in curves for row in curve.rows], indent=1))
         return
-    from rich.console import Console
+    from lengthlab.cli.pages import show_page
+    from lengthlab.report.runs_page import runs_page
 
-    from lengthlab.report.table import lengths_of, provenance, terminal_table
-
-    wide = 52 + 8 * len(lengths_of(curves))
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=max(wide, 80))
-    console.print(terminal_table(curves))
-    for line in provenance(curves):
-        console.print(line, style="dim", markup=False, soft_wrap=True)
+    show_page(runs_page(curves))

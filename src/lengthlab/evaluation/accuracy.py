@@ -1,21 +1,26 @@
 """Accuracy at a length: the same fixed samples for every model, counted question by question.
 
-Shapes: B samples, T tokens, Q questions.
+Shapes: B samples, T tokens, Q positions at which a sample is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lengthlab.evaluation.interval import wilson
-from lengthlab.models.model import speak
-from lengthlab.seeds import seed_for
-from lengthlab.tasks import Answer, Batch, Task
+from lengthlab.errors import require
+from lengthlab.evaluation.cores import map_batches
+from lengthlab.evaluation.generation import generate
+from lengthlab.models.layout import Layout
+from lengthlab.models.model import logits, position_limit
+from lengthlab.spec.seeds import seed_for
+from lengthlab.store.rows import Count
+from lengthlab.tasks import ALL, IGNORE, Batch, Task
+from lengthlab.tasks.batch import join
 
 SAMPLES = 1000
 DRAWN = 50
@@ -26,70 +31,105 @@ as fast as few; at width 256 so many tokens take about 1.6 GB, and where that is
 """
 
 
-@dataclass(frozen=True)
-class Count:
-    """How many of `total` samples of a length had `question` right; `both` means every question of the sample."""
-
-    length: int
-    question: str
-    correct: int
-    total: int
-
-    @property
-    def accuracy(self) -> float:
-        return self.correct / self.total
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return wilson(self.correct, self.total)
-
-    def to_json(self) -> dict[str, int | str]:
-        return asdict(self)
-
-
-def accuracy(network: nn.Module, task: Task, lengths: Iterable[int], samples: int = SAMPLES, seed: int = 0) -> list[Count]:
-    """Counts for each length, each question and both.
+def accuracy(
+    network: nn.Module,
+    task: Task,
+    lengths: Iterable[int],
+    samples: int = SAMPLES,
+    seed: int = 0,
+    copies: Sequence[nn.Module] = (),
+) -> list[Count]:
+    """Counts for each length, each question and all of them. `copies` of the network spread the batches over as many cores.
 
     >>> from lengthlab import models, tasks
     >>> task = tasks.ModuloRecall(modulus=2, keys=8)
     >>> counts = accuracy(models.lstm(width=8).build(task.vocabulary), task, [4], samples=10)
     >>> [(count.length, count.question, count.total) for count in counts]
-    [(4, 'modulo', 10), (4, 'recall', 10), (4, 'both', 10)]
+    [(4, 'modulo', 10), (4, 'recall', 10), (4, 'all', 10)]
     """
     counts: list[Count] = []
     training = network.training
-    network.eval()
+    networks = [each.eval() for each in (network, *copies)]
     try:
         for length in lengths:
-            counts += _at(network, task, length, samples, seed)
+            counts += _at(networks, task, length, samples, seed)
     finally:
         network.train(training)
     return counts
 
 
-@torch.no_grad()
-def _at(network: nn.Module, task: Task, length: int, samples: int, seed: int) -> list[Count]:
-    device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
-    right = dict.fromkeys((*task.questions, "both"), 0)
-    for batch in together(evaluation_set(task, length, samples, seed), device):
-        right_BQ = _answered(network, task, batch)
-        for question, number in zip(task.questions, right_BQ.sum(dim=0).tolist(), strict=True):
-            right[question] += number
-        right["both"] += int(right_BQ.all(dim=1).sum())
-    return [Count(length, question, number, samples) for question, number in right.items()]
+def _at(networks: Sequence[nn.Module], task: Task, length: int, samples: int, seed: int) -> list[Count]:
+    device = next((parameter.device for parameter in networks[0].parameters()), torch.device("cpu"))
+    batches = together(evaluation_set(task, length, samples, seed), device)
+    tallies = map_batches(lambda network, batch: _tally(network, task, batch), networks, batches)
+    counts = []
+    for question in (*task.questions, ALL):
+        numbers = zip(*(tally[question] for tally in tallies), strict=True)
+        correct, asked, right, tokens = (sum(each) for each in numbers)
+        if asked:  # a mixture may have drawn no sample of a task
+            several = tokens > asked * (1 if question != ALL else len(task.questions))  # else tokens say nothing new
+            counts.append(Count(length, question, correct, asked, *((right, tokens) if several else ())))
+    return counts
 
 
-def _answered(network: nn.Module, task: Task, batch: Batch) -> Tensor:
-    """right_BQ: which questions of which samples; in halves where a GPU has no room for all at once."""
-    at_BQ = torch.stack([batch.answers[question].position_B for question in task.questions], dim=1)
-    say_BQ = torch.stack([batch.answers[question].token_B for question in task.questions], dim=1)
+def _tally(network: nn.Module, task: Task, batch: Batch) -> dict[str, tuple[int, int, int, int]]:
+    """By question and for all of them: right samples, of those that are asked; right tokens, of so many."""
+    predicted, wanted = _predict(network, task, batch)
+    asked = {question: target_BQ != IGNORE for question, target_BQ in wanted.items()}
+    hits = {question: (predicted == target_BQ) & asked[question] for question, target_BQ in wanted.items()}
+    right_B = {question: (hits[question] == asked[question]).all(dim=1) for question in wanted}
+    asked_B = {question: asked[question].any(dim=1) for question in wanted}
+    tallies = {
+        question: (right_B[question] & asked_B[question], asked_B[question], hits[question], asked[question])
+        for question in wanted
+    }
+    found = {question: tuple(int(each.sum()) for each in tally) for question, tally in tallies.items()}
+    every = torch.stack(list(right_B.values())).all(dim=0)
+    found[ALL] = (int(every.sum()), len(every), *(sum(found[question][place] for question in wanted) for place in (2, 3)))
+    return cast(dict[str, tuple[int, int, int, int]], found)
+
+
+def _predict(network: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    """What the network says where it is asked, and what each question wants there; in halves where a GPU has no room."""
+    limit = position_limit(network)
+    if batch.position_BT is not None and limit is not None:  # on a GPU, an id without a vector would end the process
+        largest = int(batch.position_BT.max())
+        require(largest < limit, f"position id {largest} is too large for a table of {limit}: raise the model's limit")
     try:
-        return speak(network, batch.tokens_BT[:, :-1], at_BQ).argmax(dim=-1) == say_BQ
+        if task.free_running:
+            return generate(network, batch), {question: batch.target[question] for question in task.questions}
+        layout, wanted = layout_of(batch, task.questions)
+        return logits(network, batch.tokens_BT[:, :-1], layout).argmax(dim=-1), wanted
     except torch.OutOfMemoryError:
         half = len(batch.tokens_BT) // 2
         if half == 0:
             raise
-    return torch.cat([_answered(network, task, _rows(batch, rows)) for rows in (slice(half), slice(half, None))])
+    halves = [_predict(network, task, batch.rows(rows)) for rows in (slice(half), slice(half, None))]
+    return _stacked(halves)
+
+
+def _stacked(halves: Sequence[tuple[Tensor, dict[str, Tensor]]]) -> tuple[Tensor, dict[str, Tensor]]:
+    """Halves of a batch may be asked at unequally many positions."""
+    widest = max(predicted.shape[1] for predicted, _ in halves)
+
+    def stacked(pieces: Sequence[Tensor]) -> Tensor:
+        return torch.cat([F.pad(piece, (0, widest - piece.shape[1]), value=IGNORE) for piece in pieces])
+
+    wanted = {question: stacked([half[question] for _, half in halves]) for question in halves[0][1]}
+    return stacked([predicted for predicted, _ in halves]), wanted
+
+
+def layout_of(batch: Batch, questions: Sequence[str]) -> tuple[Layout, dict[str, Tensor]]:
+    """Where these questions ask, all tokens but the last being read, and what each wants there. A batch that is asked at most
+    of its positions is asked at all of them.
+    """
+    read = batch.tokens_BT.shape[1] - 1
+    position_BT = None if batch.position_BT is None else batch.position_BT[:, :read]
+    most = batch.most_asked(questions)
+    if 2 * most >= read:
+        return Layout(position_BT), {question: batch.target[question][:, :read] for question in questions}
+    query_BQ, wanted = batch.queries(questions, most)
+    return Layout(position_BT, query_BQ), wanted
 
 
 def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iterator[Batch]:
@@ -106,31 +146,10 @@ def together(draws: Iterable[Batch], device: torch.device) -> Iterator[Batch]:
     for draw in draws:
         rows = max(1, tokens // draw.tokens_BT.shape[1])
         for start in range(0, len(draw.tokens_BT), rows):
-            piece = _rows(draw, slice(start, start + rows))
+            piece = draw.rows(slice(start, start + rows))
             if waiting and sum(len(batch.tokens_BT) for batch in (*waiting, piece)) > rows:
-                yield _joined(waiting).to(device)
+                yield join(waiting).to(device)
                 waiting = []
             waiting.append(piece)
     if waiting:
-        yield _joined(waiting).to(device)
-
-
-def _rows(batch: Batch, chosen: slice) -> Batch:
-    answers = {
-        question: Answer(answer.position_B[chosen], answer.token_B[chosen]) for question, answer in batch.answers.items()
-    }
-    return Batch(batch.tokens_BT[chosen], answers)
-
-
-def _joined(batches: Sequence[Batch]) -> Batch:
-    """Sequences of a length may differ in tokens: the shorter are padded."""
-    widest = max(batch.tokens_BT.shape[1] for batch in batches)
-    tokens = [F.pad(batch.tokens_BT, (0, widest - batch.tokens_BT.shape[1])) for batch in batches]
-    answers = {
-        question: Answer(
-            torch.cat([batch.answers[question].position_B for batch in batches]),
-            torch.cat([batch.answers[question].token_B for batch in batches]),
-        )
-        for question in batches[0].answers
-    }
-    return Batch(torch.cat(tokens), answers)
+        yield join(waiting).to(device)

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from lengthlab.errors import nearest, require
 from lengthlab.evaluation.accuracy import evaluation_set, together
-from lengthlab.models.model import speak
-from lengthlab.models.sharpening import sharpened
-from lengthlab.models.temperature import AdaptiveTemperature, entropy
-from lengthlab.tasks import Batch, Task
+from lengthlab.models.attention.sharpening import sharpened
+from lengthlab.models.attention.temperature import AdaptiveTemperature, entropy
+from lengthlab.models.layout import Layout
+from lengthlab.models.model import logits
+from lengthlab.tasks import IGNORE, Batch, Task
 
 LARGEST = 16.0
 """β is searched from 1 to here."""
@@ -71,27 +72,36 @@ class Probe:
 
     @torch.no_grad()
     def loss(self, length: int, beta: float) -> float:
-        """Mean over the samples, with one β everywhere, which is a temperature that does not adapt."""
+        """Mean over the tokens of the answers, with one β everywhere, which is a temperature that does not adapt."""
         network = sharpened(self.network, AdaptiveTemperature((beta,), flat=0.0)).eval()
-        total = 0.0
+        total, tokens = 0.0, 0
         for batch in self._batches(length):
-            answer = batch.answers[self.question]
-            logits_BV = speak(network, batch.tokens_BT[:, :-1], answer.position_B[:, None])[:, 0]
-            total += float(F.cross_entropy(logits_BV.float(), answer.token_B, reduction="sum"))
-        return total / self.samples
+            query_BQ, target_BQ = self._asked(batch)
+            logits_BQV = logits(network, batch.tokens_BT[:, :-1], Layout(_read(batch), query_BQ))
+            asked = {"ignore_index": IGNORE, "reduction": "sum"}
+            total += float(F.cross_entropy(logits_BQV.flatten(0, 1).float(), target_BQ.flatten(), **asked))  # type: ignore[arg-type]
+            tokens += int((target_BQ != IGNORE).sum())
+        return total / tokens
 
     @torch.no_grad()
     def entropies(self, length: int) -> dict[tuple[str, int], float]:
-        """Mean over the samples, at the position that answers, by attention and head."""
+        """Mean over the positions that answer, by attention and head."""
         network = sharpened(self.network, _Probing()).eval()
         probes = {name: module for name, module in network.named_modules() if isinstance(module, _Probe)}
+        tokens = 0
         for batch in self._batches(length):
-            position_B = batch.answers[self.question].position_B
+            query_BQ, target_BQ = self._asked(batch)
             for probe in probes.values():
-                probe.position_B = position_B
-            speak(network, batch.tokens_BT[:, :-1], position_B[:, None])
+                probe.query_BQ = query_BQ.masked_fill(target_BQ == IGNORE, -1)
+            logits(network, batch.tokens_BT[:, :-1], Layout(_read(batch), query_BQ))
+            tokens += int((target_BQ != IGNORE).sum())
         heads = {name.removesuffix(".scores.weights"): probe.total_H for name, probe in probes.items() if probe.asked}
-        return {(name, head): h / self.samples for name, total_H in heads.items() for head, h in enumerate(total_H.tolist())}
+        return {(name, head): h / tokens for name, total_H in heads.items() for head, h in enumerate(total_H.tolist())}
+
+    def _asked(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Where the question is asked, and what it wants there."""
+        query_BQ, wanted = batch.queries([self.question], batch.most_asked([self.question]))
+        return query_BQ, wanted[self.question]
 
     def _batches(self, length: int) -> Iterator[Batch]:
         device = next(self.network.parameters()).device
@@ -105,21 +115,26 @@ class _Probing:
 
 
 class _Probe(nn.Module):
-    """Softmax that adds up the entropies of its weights at one position of every sample."""
+    """Softmax that adds up the entropies of its weights at the positions that answer."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        self.position_B = torch.empty(0)
+        self.query_BQ = torch.empty(0)
         self.total_H = torch.zeros(heads, dtype=torch.float64)
         self.asked = False  # stays so where attention is off
 
     def weigh(self, scores_BHQT: Tensor, seen_BHQT: Tensor) -> Tensor:
         weights_BHQT = scores_BHQT.float().masked_fill(~seen_BHQT, -torch.inf).softmax(dim=-1)
-        # All attentions but the last are asked at every position, a few at a time: how many tokens it sees tells which one.
-        here_BHQ = seen_BHQT.sum(dim=-1) == self.position_B[:, None, None] + 1
+        # All attentions but the last have a query at every position, a few at a time: how many tokens it sees tells which.
+        here_BHQ = (seen_BHQT.sum(dim=-1)[..., None] == self.query_BQ[:, None, None] + 1).any(dim=-1)
         self.total_H += (entropy(weights_BHQT)[..., 0] * here_BHQ).sum(dim=(0, 2)).cpu().double()
         self.asked = True
         return weights_BHQT.to(scores_BHQT.dtype)
+
+
+def _read(batch: Batch) -> Tensor | None:
+    """The position ids of what is read, where the task has its own."""
+    return None if batch.position_BT is None else batch.position_BT[:, :-1]
 
 
 def search(loss: Callable[[float], float]) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from lengthlab.errors import require
 from lengthlab.evaluation.sharpness import Pair, Probe
-from lengthlab.models.temperature import DEGREE, AdaptiveTemperature, Temperature
+from lengthlab.models.attention.temperature import DEGREE, AdaptiveTemperature, Temperature
 from lengthlab.tasks import Task
 
 SAMPLES = 500

@@ -1,20 +1,47 @@
-"""Claims as data: an experiment is a function that returns runs; its docstring gives the claim, the cost and the command."""
+"""Claims as data: one file or folder an experiment, its docstring gives the claim, the cost and the command. No torch."""
 
-from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from lengthlab.experiments import far as _far
-from lengthlab.experiments import plateau as _plateau
-from lengthlab.experiments import remedies as _remedies
-from lengthlab.experiments.dat import dat
-from lengthlab.experiments.demo import demo
-from lengthlab.experiments.study import Study
-from lengthlab.run import Run
+from lengthlab.errors import LabError, nearest, require
+from lengthlab.experiments.dat import DAT
+from lengthlab.experiments.far import FAR
+from lengthlab.experiments.plateau import PLATEAU
+from lengthlab.experiments.remedies import REMEDIES
+from lengthlab.experiments.study import Arm as Arm
+from lengthlab.experiments.study import At as At
+from lengthlab.experiments.study import Beside as Beside
+from lengthlab.experiments.study import Check as Check
+from lengthlab.experiments.study import Claim as Claim
+from lengthlab.experiments.study import Reference as Reference
+from lengthlab.experiments.study import Section as Section
+from lengthlab.experiments.study import Size as Size
+from lengthlab.experiments.study import Source as Source
+from lengthlab.experiments.study import Study as Study
+from lengthlab.registry import register, registered
+from lengthlab.spec.source import is_reference, load_reference
 
-EXPERIMENTS: dict[str, Callable[[Sequence[int]], list[Run]]] = {
-    "demo": demo,
-    "dat": dat,
-    "far": _far.far,
-    "remedies": _remedies.remedies,
-    "plateau": _plateau.plateau,
-}
-STUDIES: dict[str, Study] = {study.name: study for study in (_far.STUDY, _remedies.STUDY, _plateau.STUDY)}
+for _study in (DAT, FAR, REMEDIES, PLATEAU):
+    register(Study, _study.name, lambda study=_study: study)
+
+
+def studies() -> dict[str, Study]:
+    """All that are registered, ours first."""
+    return {name: make() for name, make in registered(Study).items()}
+
+
+def find_study(name: str, folder: Path = Path()) -> Study:
+    """One that is registered by its name, or a user's own: `my_study.py:STUDY`.
+
+    >>> find_study("far").seeds
+    3
+    """
+    if is_reference(name):
+        found = load_reference(name, folder)
+        require(isinstance(found, Study), f"{name} is a {type(found).__name__}, not a Study")
+        assert isinstance(found, Study)
+        return found
+    known = registered(Study)
+    if name not in known:
+        raise LabError(f"unknown study '{name}'; {nearest(name, known)}, or name one of your own: my_study.py:STUDY")
+    made: Study = known[name]()
+    return made

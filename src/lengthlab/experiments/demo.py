@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lengthlab.models import hybrid_block
-from lengthlab.run import Run
-from lengthlab.schedule import Mastered, delayed, end_to_end
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Mastered, delayed, end_to_end
 from lengthlab.tasks import ModuloRecall
 
 LENGTHS = (5, 10, 20, 30, 40, 60)

@@ -1,90 +1,234 @@
-"""A question of our own: runs that differ in what is asked about, at a size for a GPU and at one for two cores."""
+"""A study as data: the arms that are compared, sizes, claims with their thresholds, and the numbers of others. No torch.
+
+One of ours or a user's own: `lengthlab reproduce far`, `lengthlab reproduce my_study.py:STUDY`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
-from lengthlab.experiments.trial import Trial
-from lengthlab.models import AnyModel, Model, hybrid_block
-from lengthlab.paper.cells import Cell
-from lengthlab.run import Run
-from lengthlab.schedule import Schedule, delayed, end_to_end
-from lengthlab.tasks import ModuloRecall
+from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.store.rows import ALL
 
+if TYPE_CHECKING:
+    from lengthlab.spec.run import Run
 
-@dataclass(frozen=True)
-class Scale:
-    """What the runs of a study have in common at one size. `times`: where they are measured, in training lengths."""
-
-    keys: int
-    width: int
-    longest: int
-    batch: int
-    lr: float
-    first: int
-    joint: int
-    last: int
-    times: tuple[int, ...] = (1, 2, 3, 4, 8, 16, 40)
-    modulus: int = 10
-    heads: int = 1
-    blocks: int = 1
-
-    @property
-    def task(self) -> ModuloRecall:
-        return ModuloRecall(self.modulus, values=10, keys=self.keys)
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        return tuple(times * self.longest for times in self.times)
-
-    def hybrid(self, positions: str, scores: str) -> Model:
-        """An LSTM in the residual stream, then attention made of these."""
-        return hybrid_block(self.width, blocks=self.blocks, heads=self.heads, positions=positions, scores=scores)
-
-    @property
-    def delayed(self) -> Schedule:
-        return delayed(self.first, self.joint, self.last, self.lr)
-
-    @property
-    def end_to_end(self) -> Schedule:
-        """As many steps as with a delay."""
-        return end_to_end(self.first + self.joint, self.last, self.lr)
-
-    def run(self, model: AnyModel, schedule: Schedule | None = None, task: ModuloRecall | None = None) -> Run:
-        """A run of this size, seed 0."""
-        asked, how = task or self.task, schedule or self.delayed
-        return Run(asked, model, how, lengths=(1, self.longest), batch=self.batch, evaluate=self.lengths)
+Sign = Literal["<", "≤", "≥", ">"]
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One line of a study: its name, and what is trained for it, whatever the seed."""
+    """What is trained, and the labels under which its rows are kept: all four tell arms apart.
+
+    `label`: how sentences name it, its name if empty. `about`: what else a table says of it, by the names of columns.
+
+    >>> Arm("wide", "lstm", "recall", "end-to-end") == Arm("wide", "lstm", "recall", "end-to-end", label="the wide one")
+    True
+    """
 
     name: str
-    run: Run
+    model: str
+    task: str
+    training: str
+    label: str = field(default="", compare=False)
+    about: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        return self.label or self.name
+
+
+@dataclass(frozen=True)
+class Size:
+    """`trained`: the shortest and the longest training length. `lengths`: where arms are measured. `gpu`: it takes one."""
+
+    name: str
+    trained: tuple[int, int]
+    lengths: tuple[int, ...]
+    gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Arms that are shown together, in one table and one figure.
+
+    `questions`: those that are shown, the first in every detail; all that the rows have if empty. `usual`: whether it is
+    trained where no section is asked for by name.
+    """
+
+    name: str
+    title: str
+    arms: tuple[Arm, ...]
+    text: str = ""
+    questions: tuple[str, ...] = ()
+    usual: bool = True
+
+
+@dataclass(frozen=True)
+class At:
+    """A measured accuracy as a bound: that of the same arm at another length, or of another arm."""
+
+    length: int | None = None
+    arm: Arm | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """The accuracy of an arm at a length, held against a bound.
+
+    >>> str(Check(Arm("delayed", "sandwich", "modulo-recall", "delayed"), 100, "<", At(75)))
+    'delayed at n=100 < at n=75'
+    """
+
+    arm: Arm
+    length: int
+    sign: Sign
+    bound: float | At
+    question: str = ALL
+
+    def __str__(self) -> str:
+        asked = "" if self.question == ALL else f", {self.question},"
+        return f"{self.arm}{asked} at n={self.length} {self.sign} {self._bound}"
+
+    @property
+    def _bound(self) -> str:
+        if not isinstance(self.bound, At):
+            return f"{self.bound:.2f}"
+        words = (str(self.bound.arm) if self.bound.arm else "", f"at n={self.bound.length}" if self.bound.length else "")
+        return " ".join(filter(None, words))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`words` are the author's, `checked` says plainly what `checks` are, `exceptions` how many of them may fail.
+
+    `section` and `size`: of which it speaks; empty where there is one section, or where it is meant at every size.
+    """
+
+    words: str
+    checked: str
+    checks: tuple[Check, ...]
+    section: str = ""
+    size: str = ""
+    exceptions: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where numbers of others stand."""
+
+    title: str
+    authors: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Numbers of others: accuracies by arm, question and length. `name`: how tables call it, like "the paper"."""
+
+    name: str
+    source: Source
+    values: Mapping[tuple[Arm, str, int], float]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Arms of another study, drawn thin behind the curves of this one where their rows are at hand."""
+
+    study: Study
+    size: str
+    arms: tuple[Arm, ...]
+    label: str
+    note: str
 
 
 @dataclass(frozen=True)
 class Study:
-    """`arms` are those of a size; `seeds` are how many are published; costs are told in multiples of the arm `reference`.
+    """A question, the arms that answer it, and what is claimed of them.
 
-    `note`: what a reader of its page has to know. `beside_paper`: its figure shows the paper's hybrids as well, where their
-    rows are at hand and were trained on as much.
+    `run` gives the run of an arm at a size, whatever the seed; it is called only where something is trained or looked up in a
+    store. `arms` are those of all `sections`; one section is made of them where none is given. `seeds`: so many are trained
+    unless a user says otherwise. `baseline`: the arm in whose steps the cost of others is told. `note`: what a reader of its
+    page has to know. `about`: claim, cost and command. `page`: where its page is kept in the checkout.
     """
 
     name: str
     title: str
     question: str
-    arms: Callable[[str], list[Arm]]
-    seeds: int
-    reference: str = ""
+    run: Callable[[Arm, str], Run]
+    sizes: tuple[Size, ...]
+    arms: tuple[Arm, ...] = ()
+    sections: tuple[Section, ...] = ()
+    seeds: int = 1
+    claims: tuple[Claim, ...] = ()
+    reference: Reference | None = None
+    beside: Beside | None = None
+    baseline: str = ""
     note: str = ""
-    beside_paper: bool = False
+    about: str = ""
+    page: str = ""
 
-    def trials(self, size: str, seeds: Sequence[int]) -> list[Trial]:
-        return [
-            Trial(Cell(arm.name, arm.run.task.name, arm.run.model.name, arm.run.schedule.name), replace(arm.run, seed=seed))
-            for seed in seeds
-            for arm in self.arms(size)
-        ]
+    def __post_init__(self) -> None:
+        if not self.sections:
+            object.__setattr__(self, "sections", (Section(self.name, "Accuracy by length", self.arms),))
+        object.__setattr__(self, "arms", tuple(dict.fromkeys(arm for section in self.sections for arm in section.arms)))
+        for name in (self.name, *(size.name for size in self.sizes), *(section.name for section in self.sections)):
+            named = FILE_NAME.fullmatch(name) is not None
+            require(
+                named, f"study '{self.name}': files are named after '{name}', so it takes letters, digits, '-', '_' and '.'"
+            )
+        require(len(self.arms) > 0, f"study '{self.name}' has no arm")
+        require(len(self.sizes) > 0, f"study '{self.name}' has no size")
+        for claim in self.claims:
+            self._check_claim(claim)
+
+    def _check_claim(self, claim: Claim) -> None:
+        require(len(claim.checks) > 0, f"study '{self.name}': nothing is checked of “{claim.words}”")
+        bounds = [check.bound.arm for check in claim.checks if isinstance(check.bound, At) and check.bound.arm]
+        for arm in (*(check.arm for check in claim.checks), *bounds):
+            require(arm in self.arms, f"study '{self.name}': a check is of '{arm}', which is none of its arms")
+        if claim.section:
+            self.section(claim.section)
+        measured = [size.lengths for size in self.sizes if claim.size in ("", size.name)]
+        require(len(measured) > 0, f"study '{self.name}': a claim is of size '{claim.size}', which it has not")
+        for check in claim.checks:
+            there = all(check.length in lengths for lengths in measured)
+            require(there, f"study '{self.name}': '{check}' is not measured at every size; give the claim its size")
+
+    def size(self, name: str) -> Size:
+        found = {size.name: size for size in self.sizes}
+        require(name in found, f"study '{self.name}' has no size '{name}'; {nearest(name, found)}")
+        return found[name]
+
+    def section(self, name: str) -> Section:
+        found = {section.name: section for section in self.sections}
+        require(name in found, f"study '{self.name}' has no part '{name}'; {nearest(name, found)}")
+        return found[name]
+
+    def runs(self, size: str, seeds: Iterable[int], sections: Sequence[Section] = ()) -> list[tuple[Arm, Run]]:
+        """What is trained for these sections, all if none is named, at a size; two arms may share a run."""
+        wanted = [arm for section in sections or self.sections for arm in section.arms]
+        made = [(arm, self._made(arm, self.size(size))) for arm in dict.fromkeys(wanted)]
+        return [(arm, replace(run, seed=seed)) for seed in seeds for arm, run in made]
+
+    def _made(self, arm: Arm, size: Size) -> Run:
+        from lengthlab.spec.run import Run
+
+        where = f"study '{self.name}', arm '{arm}', size '{size.name}'"
+        try:
+            run = self.run(arm, size.name)
+        except LabError as error:
+            raise LabError(f"{where}: {error}") from None
+        except Exception as error:  # a user's own function
+            raise LabError(f"{where}: its run cannot be made: {explain(error)}") from error
+        require(isinstance(run, Run), f"{where}: 'run' gave a {type(run).__name__}, not a Run")
+        trained = tuple(run.lengths) == tuple(size.trained)
+        require(trained, f"{where}: its run trains on lengths {list(run.lengths)}, the size says {list(size.trained)}")
+        return replace(run, evaluate=size.lengths)
+
+    def says(self, arm: Arm, question: str, length: int) -> float | None:
+        """What the reference reports; None where it is silent, or where there is none."""
+        return self.reference.values.get((arm, question, length)) if self.reference else None

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+# Private: the meta device alone cannot follow a model that makes tensors on the CPU. If it goes, run every model in earnest.
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -37,7 +39,10 @@ def _count(network: nn.Module, length: int, mode: FakeTensorMode | None) -> int:
         if mode is not None:
             stack.enter_context(mode)
         stack.enter_context(_plain_kernels())
-        counter = stack.enter_context(FlopCounterMode(display=False, custom_mapping={torch.ops.aten._grouped_mm: _grouped}))
+        # Private: what `torch.nn.functional.grouped_mm` calls, and the counter goes by that. If it goes, drop the mapping: then
+        # experts count for nothing.
+        ours = {torch.ops.aten._grouped_mm: _grouped}
+        counter = stack.enter_context(FlopCounterMode(display=False, custom_mapping=ours))
         logits(network.eval(), draw(network, 1, length))
     return int(counter.get_total_flops())
 

@@ -12,9 +12,11 @@ import torch
 from torch import nn
 
 from lengthlab.errors import LabError, explain, nearest, require
-from lengthlab.models import MODELS, AnyModel
-from lengthlab.seeds import seed_for
-from lengthlab.source import is_reference, load_reference
+from lengthlab.models import AnyModel
+from lengthlab.models.module import Module, makes_module, needs_vocabulary
+from lengthlab.registry import look_up, registered
+from lengthlab.spec.seeds import seed_for
+from lengthlab.spec.source import is_reference, load_reference
 from lengthlab.tasks import ModuloRecall
 
 if TYPE_CHECKING:
@@ -85,13 +87,14 @@ def find_subject(name: str, folder: Path = Path()) -> Subject:
     """`my_model.py:make`, `attention-on-lstm`, or a `config.json` or its folder."""
     if is_reference(name):
         return _own(name, load_reference(name, folder))
-    if name in MODELS:
-        return _ours(name, MODELS[name]())
+    if name in registered(AnyModel):
+        return _ours(name, _made(name, look_up(AnyModel, name)))
     path = folder / name
     if path.is_dir() or path.suffix == ".json":
         return _configured(name, path)
     kinds = "a file and what makes the model in it (my_model.py:make), a folder with a config.json, or a model of ours"
-    raise LabError(f"'{name}' is no model here, and nothing is downloaded: name {kinds} ({nearest(name, MODELS)})")
+    close = nearest(name, registered(AnyModel))
+    raise LabError(f"'{name}' is no model here, and nothing is downloaded: name {kinds} ({close})")
 
 
 def _own(name: str, found: Any) -> Subject:
@@ -101,6 +104,8 @@ def _own(name: str, found: Any) -> Subject:
     if hasattr(found, "build") and not isinstance(found, type):
         return _ours(name, found)
     require(callable(found), f"{name} is a {type(found).__name__}: name a function that makes the model")
+    if makes_module(found) and needs_vocabulary(found):
+        return _ours(name, Module(found))
     with torch.random.fork_rng(devices=[]):
         made = _made(name, found)
     return _ours(name, made) if hasattr(made, "build") and not isinstance(made, nn.Module) else Subject(name, found)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.inspection.subject import TASK, Subject
-from lengthlab.run import Run
-from lengthlab.schedule import end_to_end
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import end_to_end
 
 
 @dataclass(frozen=True)

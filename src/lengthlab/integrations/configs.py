@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from torch import nn
+
+# Private: the meta device alone cannot follow a model that makes tensors on the CPU. If it goes, build in earnest.
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 

@@ -68,14 +68,14 @@ def add_norm(x: Tensor, f: Tensor, norm: nn.LayerNorm) -> Tensor:
     return out.view(x.shape)
 
 
-def recur(cell: nn.LSTM, x_ND: Tensor, start_B: Tensor, length_B: Tensor) -> Tensor:
+def scan_lstm(cell: nn.LSTM, x_ND: Tensor, start_B: Tensor, length_B: Tensor) -> Tensor:
     """h_ND of a one-layer LSTM over documents that lie one after the other."""
-    from lengthlab.kernels.recurrence import Recurrence
+    from lengthlab.kernels.lstm_scan import Lstm
 
     bias_4D = cell.get_parameter("bias_ih_l0") + cell.get_parameter("bias_hh_l0")
-    told_N4D = linear(x_ND, cell.get_parameter("weight_ih_l0"), bias_4D)
+    gates_in_N4D = linear(x_ND, cell.get_parameter("weight_ih_l0"), bias_4D)
     with _device_of(x_ND):
-        h_ND: Tensor = Recurrence.apply(told_N4D, cell.get_parameter("weight_hh_l0"), start_B, length_B)
+        h_ND: Tensor = Lstm.apply(gates_in_N4D, cell.get_parameter("weight_hh_l0"), start_B, length_B)
     return h_ND
 
 
@@ -83,7 +83,7 @@ def attend(
     q_MD: Tensor,
     kv_NE: Tensor,
     angles: tuple[Tensor, Tensor],
-    at_M: Tensor | None,
+    query_M: Tensor | None,
     start_B: Tensor,
     length_B: Tensor,
     heads: int,
@@ -92,12 +92,12 @@ def attend(
     from lengthlab.kernels.attention import DocumentAttention
 
     with _device_of(q_MD):
-        out_MD: Tensor = DocumentAttention.apply(q_MD, kv_NE, angles, at_M, start_B, length_B, heads)
+        out_MD: Tensor = DocumentAttention.apply(q_MD, kv_NE, angles, query_M, start_B, length_B, heads)
     return out_MD
 
 
 def _on_gpu(x: Tensor) -> bool:
-    """A GPU, Triton, and a type that is what it says: autocast would change it between a kernel and its way back."""
+    """A GPU, Triton, and a type that is what it says: autocast would change it between a kernel's forward and backward."""
     return x.is_cuda and x.dtype in TYPES and not torch.is_autocast_enabled("cuda") and _has_triton()
 
 

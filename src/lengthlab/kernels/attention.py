@@ -1,7 +1,7 @@
 """Causal attention over short documents that lie one after the other, as one kernel forward and one backward.
 
 A training document is a few dozen tokens long: all its scores fit into one tile, so softmax needs no passes over blocks, the
-backward pass computes the scores again instead of keeping them, and rotary positions are turned on the way in and out.
+backward pass computes the scores again instead of keeping them, and rotary positions are applied on the way in and out.
 General kernels work in tiles of 128 by 128 there, most of them empty.
 
 Shapes: N tokens of all documents, M of them with a query, B documents, H heads, C channels of a head, F = C / 2 pairs.
@@ -17,14 +17,14 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 
 @triton.jit
-def _turned(low, high, cos, sin, kind: tl.constexpr):
-    """Each pair of channels turned by its angle."""
+def _rotated(low, high, cos, sin, kind: tl.constexpr):
+    """Each pair of channels rotated by its angle."""
     return (low * cos - high * sin).to(kind), (high * cos + low * sin).to(kind)
 
 
 @triton.jit
-def _document(at_ptr, start_ptr, length_ptr, Q: tl.constexpr, TQ: tl.constexpr):
-    """Where this program's queries and keys lie: Q queries a document at the positions asked for, or, if Q is 0, all."""
+def _document(query_ptr, start_ptr, length_ptr, Q: tl.constexpr, TQ: tl.constexpr):
+    """Where this program's queries and keys lie: Q queries a document at the positions named, or, if Q is 0, all."""
     document = tl.program_id(0)
     start = tl.load(start_ptr + document)
     length = tl.load(length_ptr + document)
@@ -36,7 +36,7 @@ def _document(at_ptr, start_ptr, length_ptr, Q: tl.constexpr, TQ: tl.constexpr):
     else:
         here = rank < Q
         token = document * Q + rank
-        position = tl.where(here, tl.load(at_ptr + token, mask=here, other=0) - start, 0)
+        position = tl.where(here, tl.load(query_ptr + token, mask=here, other=0) - start, 0)
     return start, length, token, position, here
 
 
@@ -70,14 +70,14 @@ def _read(
     F: tl.constexpr,
     TK: tl.constexpr,
 ):
-    """Queries and keys of a head, turned, and the angles by which."""
+    """Queries and keys of a head, rotated, and the angles by which."""
     key = tl.arange(0, TK)
     q_low, q_high = _pairs(q_ptr, token, D, first, here, F)
     k_low, k_high = _pairs(kv_ptr, start + key, 2 * D, first, there, F)
     q_cos, q_sin = _angles(cos_ptr, sin_ptr, position, F)
     k_cos, k_sin = _angles(cos_ptr, sin_ptr, key, F)
-    q_low, q_high = _turned(q_low, q_high, q_cos, q_sin, q_ptr.dtype.element_ty)
-    k_low, k_high = _turned(k_low, k_high, k_cos, k_sin, q_ptr.dtype.element_ty)
+    q_low, q_high = _rotated(q_low, q_high, q_cos, q_sin, q_ptr.dtype.element_ty)
+    k_low, k_high = _rotated(k_low, k_high, k_cos, k_sin, q_ptr.dtype.element_ty)
     return q_low, q_high, k_low, k_high, q_cos, q_sin, k_cos, k_sin
 
 
@@ -99,7 +99,7 @@ def attention_forward(
     kv_ptr,  # N, 2D
     cos_ptr,  # TK, F
     sin_ptr,
-    at_ptr,  # M
+    query_ptr,  # M
     start_ptr,  # B
     length_ptr,  # B
     out_ptr,  # M, D
@@ -112,7 +112,7 @@ def attention_forward(
     PRECISION: tl.constexpr,
 ):
     kind: tl.constexpr = q_ptr.dtype.element_ty
-    start, length, token, position, here = _document(at_ptr, start_ptr, length_ptr, Q, TQ)
+    start, length, token, position, here = _document(query_ptr, start_ptr, length_ptr, Q, TQ)
     key = tl.arange(0, TK)
     there = key < length
     first = tl.program_id(1) * 2 * F
@@ -132,7 +132,7 @@ def attention_backward(
     kv_ptr,
     cos_ptr,
     sin_ptr,
-    at_ptr,
+    query_ptr,
     start_ptr,
     length_ptr,
     grad_ptr,  # M, D: of what forward gave
@@ -147,7 +147,7 @@ def attention_backward(
     PRECISION: tl.constexpr,
 ):
     kind: tl.constexpr = q_ptr.dtype.element_ty
-    start, length, token, position, here = _document(at_ptr, start_ptr, length_ptr, Q, TQ)
+    start, length, token, position, here = _document(query_ptr, start_ptr, length_ptr, Q, TQ)
     key = tl.arange(0, TK)
     there = key < length
     first = tl.program_id(1) * 2 * F
@@ -170,8 +170,8 @@ def attention_backward(
     dq_high = tl.dot(dscores, k_high, input_precision=PRECISION)
     dk_low = tl.dot(tl.trans(dscores), q_low, input_precision=PRECISION)
     dk_high = tl.dot(tl.trans(dscores), q_high, input_precision=PRECISION)
-    dq_low, dq_high = _turned(dq_low, dq_high, q_cos, -q_sin, kind)
-    dk_low, dk_high = _turned(dk_low, dk_high, k_cos, -k_sin, kind)
+    dq_low, dq_high = _rotated(dq_low, dq_high, q_cos, -q_sin, kind)
+    dk_low, dk_high = _rotated(dk_low, dk_high, k_cos, -k_sin, kind)
     pair = first + tl.arange(0, F)[None, :]
     tl.store(dq_ptr + token[:, None] * D + pair, dq_low, mask=here[:, None])
     tl.store(dq_ptr + token[:, None] * D + pair + F, dq_high, mask=here[:, None])
@@ -188,16 +188,16 @@ class DocumentAttention(torch.autograd.Function):
         q_MD: Tensor,
         kv_NE: Tensor,
         angles: tuple[Tensor, Tensor],
-        at_M: Tensor | None,
+        query_M: Tensor | None,
         start_B: Tensor,
         length_B: Tensor,
         heads: int,
     ) -> Tensor:
         q_MD, kv_NE = q_MD.contiguous(), kv_NE.contiguous()
-        asked = start_B if at_M is None else at_M  # never read where all are asked
-        inputs = (q_MD, kv_NE, *angles, asked, start_B, length_B)
+        positions = start_B if query_M is None else query_M  # never read where every token has a query
+        inputs = (q_MD, kv_NE, *angles, positions, start_B, length_B)
         ctx.save_for_backward(*inputs)
-        ctx.shape = (heads, 0 if at_M is None else len(at_M) // len(start_B))  # type: ignore[attr-defined]
+        ctx.shape = (heads, 0 if query_M is None else len(query_M) // len(start_B))  # type: ignore[attr-defined]
         out_MD = torch.empty_like(q_MD)
         _launch(attention_forward, ctx.shape, *inputs, out_MD)  # type: ignore[attr-defined]
         return out_MD

@@ -1,5 +1,5 @@
 """LN(x + f), forward and backward in one kernel each: the sum is made on the way in, and the gradients of the norm's weight
-and bias are gathered on the way back, where a general kernel walks the whole tensor once more.
+and bias are gathered in the backward pass, where a general kernel reads the whole tensor once more.
 
 Shapes: N tokens, D width, P programs, R tokens of a program at a time.
 """

@@ -44,6 +44,7 @@ class CausalLmNetwork(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, tokens_BT: Tensor) -> Tensor:
-        logits_BTV: Tensor = self.model(input_ids=tokens_BT, use_cache=False).logits
+    def forward(self, tokens_BT: Tensor, position_ids: Tensor | None = None) -> Tensor:
+        placed = {} if position_ids is None else {"position_ids": position_ids}
+        logits_BTV: Tensor = self.model(input_ids=tokens_BT, use_cache=False, **placed).logits
         return logits_BTV

@@ -1,4 +1,5 @@
-"""Putting parts together. A part is data with `build(width)`; what it builds maps x_BTD to x_BTD and never looks ahead.
+"""Putting parts together. A part is data with `build(width)`; what it builds maps x_BTD to x_BTD and never looks ahead. It may
+be any `nn.Module`; one that lets tokens see each other is best written as a `Mixer` (mixer.py).
 
 `chain`, `parallel`, `residual`, `repeat`, `named` and `silent` are all there is: the paper's architectures are made of them
 (paper.py), and so is yours. The names given with `named` are the names under which a schedule switches parts off.
@@ -6,15 +7,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from torch import nn
 
 from lengthlab.errors import require
-from lengthlab.models.asked import Links, PostNorm, Sum
+from lengthlab.models.norms import LayerNorm, Norm
+from lengthlab.models.wiring import Links, PostNorm, PreNorm, Sum
+from lengthlab.registry import kebab as kebab
 
 
 class Part(Protocol):
@@ -25,6 +27,8 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Named:
+    """A part that a schedule, a learning rate or a diagnosis can speak of."""
+
     name: str
     part: Part
 
@@ -38,6 +42,8 @@ class Named:
 
 @dataclass(frozen=True)
 class Chain:
+    """Parts one after the other."""
+
     parts: tuple[Part, ...]
 
     def build(self, width: int) -> nn.Module:
@@ -46,6 +52,8 @@ class Chain:
 
 @dataclass(frozen=True)
 class Repeat:
+    """The same part so many times in a row, each with weights of its own."""
+
     times: int
     part: Part
 
@@ -58,6 +66,8 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Parallel:
+    """Parts side by side, outputs added."""
+
     parts: tuple[Part, ...]
 
     def build(self, width: int) -> nn.Module:
@@ -69,15 +79,21 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Residual:
+    """A path around a part, with a norm after it, or before the part with `pre`."""
+
     part: Part
+    norm: Norm = field(default=LayerNorm(), metadata={"added": "0.2"})
+    pre: bool = field(default=False, metadata={"added": "0.2"})
 
     def build(self, width: int) -> nn.Module:
         ((name, part),) = name_parts([self.part])
-        return PostNorm(name, part.build(width), width)
+        return (PreNorm if self.pre else PostNorm)(name, part.build(width), self.norm.build(width))
 
 
 @dataclass(frozen=True)
 class Silent:
+    """A part whose output is zero at first."""
+
     part: Part
 
     def __post_init__(self) -> None:
@@ -108,15 +124,15 @@ def parallel(*parts: Part) -> Parallel:
     return Parallel(parts)
 
 
-def residual(part: Part) -> Residual:
-    """Post-LayerNorm, as in the paper: LN(x + f(x))."""
-    return Residual(part)
+def residual(part: Part, norm: Norm = LayerNorm(), pre: bool = False) -> Residual:
+    """norm(x + f(x)), as in the first transformer; with `pre`, x + f(norm(x))."""
+    return Residual(part, norm, pre)
 
 
 def named(name: str, part: Part) -> Named:
     """A part that a schedule, a learning rate or a diagnosis can speak of.
 
-    >>> from lengthlab.models.lstm import Lstm
+    >>> from lengthlab.models.recurrence.lstm import Lstm
     >>> chain(Lstm(), named("reader", Lstm())).build(8)
     Links(
       (lstm): _Lstm(
@@ -131,8 +147,8 @@ def named(name: str, part: Part) -> Named:
 
 
 def silent(part: Part) -> Silent:
-    """A part that says nothing at first: its last linear map, which is to be its output, begins at zero. In a residual it
-    changes nothing until it has learned to, so that opening it disturbs no one.
+    """A part whose output is zero at first, because its last linear map begins at zero. In a residual it changes nothing until
+    it has learned to, so that opening it disturbs no one.
 
     >>> import torch
     >>> from lengthlab.models.mlp import Mlp
@@ -145,15 +161,6 @@ def silent(part: Part) -> Silent:
 def keep_name(part: Part) -> Part:
     """A name needs something around it to be kept in: where nothing is, a chain of one."""
     return Chain((part,)) if isinstance(part, Named) else part
-
-
-def kebab(name: str) -> str:
-    """A class's name as users read it.
-
-    >>> kebab("ModuloRecall")
-    'modulo-recall'
-    """
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
 def name_parts(parts: Sequence[Part]) -> list[tuple[str, Part]]:

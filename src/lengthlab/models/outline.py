@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from torch import nn
 
-from lengthlab.models.attention import Attention
-from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, Silent, kebab, keep_name, name_parts
-from lengthlab.models.mlp import Mlp
+from lengthlab.models.attention.positions import Positions
+from lengthlab.models.attention.scores import Scores
+from lengthlab.models.attention.softmax import Attention
+from lengthlab.models.compose import Chain, Named, Parallel, Part, Repeat, Residual, Silent, keep_name, name_parts
+from lengthlab.models.mlp import GatedMlp, Mlp
 from lengthlab.models.model import Model
-from lengthlab.models.positions import POSITIONS
-from lengthlab.models.scores import SCORES
+from lengthlab.models.norms import LayerNorm
+from lengthlab.registry import kebab, name_of
 
 
 @dataclass(frozen=True)
@@ -68,20 +70,19 @@ def _about(part: Part) -> str:
     if isinstance(part, Silent):
         return f"{_about(part.part)}, silent at first"
     if isinstance(part, Attention):
-        positions, scores = _name(part.positions, POSITIONS), _name(part.scores, SCORES)
+        positions, scores = name_of(Positions, part.positions), name_of(Scores, part.scores)
         return f"attention, {part.heads} heads, positions {positions}, scores {scores}"
-    if isinstance(part, Mlp):
-        return f"mlp, {part.factor} times as wide inside"
+    if isinstance(part, (Mlp, GatedMlp)):
+        between = "" if part == Mlp(part.factor) else f", {kebab(type(part.activation).__name__)}"
+        return f"{kebab(type(part).__name__)}, {part.factor} times as wide inside{between}"
     if isinstance(part, Repeat):
         return f"{part.times} times" if part.times > 1 else "once"
     if isinstance(part, Chain):
         return ""
-    return {Parallel: "side by side, outputs added", Residual: "LN(x + ...)"}.get(type(part), kebab(type(part).__name__))
-
-
-def _name(choice: object, known: Mapping[str, type]) -> str:
-    """The name that users type, or that of a user's own class."""
-    return next((name for name, kind in known.items() if type(choice) is kind), type(choice).__name__)
+    if isinstance(part, Residual):
+        norm = "LN" if part.norm == LayerNorm() else kebab(type(part.norm).__name__)
+        return f"x + ...({norm}(x))" if part.pre else f"{norm}(x + ...)"
+    return "side by side, outputs added" if isinstance(part, Parallel) else kebab(type(part).__name__)
 
 
 def _first(module: nn.Module) -> nn.Module:

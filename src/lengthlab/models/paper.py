@@ -10,13 +10,16 @@ from __future__ import annotations
 from typing import TypedDict, Unpack
 
 from lengthlab.models import compose
-from lengthlab.models.attention import Attention
+from lengthlab.models.activations import Activation
+from lengthlab.models.attention.positions import Positions
+from lengthlab.models.attention.scores import Scores
+from lengthlab.models.attention.softmax import Attention
 from lengthlab.models.compose import Named, Part, chain, named, parallel, repeat, residual
-from lengthlab.models.lstm import Lstm
-from lengthlab.models.mlp import Mlp
+from lengthlab.models.mlp import GatedMlp, Mlp
 from lengthlab.models.model import Model
-from lengthlab.models.positions import Positions
-from lengthlab.models.scores import Scores
+from lengthlab.models.norms import Norm
+from lengthlab.models.recurrence.lstm import Lstm
+from lengthlab.registry import chosen
 
 
 class AttentionChoices(TypedDict, total=False):
@@ -28,6 +31,10 @@ class AttentionChoices(TypedDict, total=False):
     positions: Positions | str
     scores: Scores | str
     silent: bool
+    norm: Norm | str
+    pre_norm: bool
+    activation: Activation | str
+    gated: bool
 
 
 def attention(
@@ -37,11 +44,19 @@ def attention(
     positions: Positions | str = "rope",
     scores: Scores | str = "none",
     silent: bool = False,
+    norm: Norm | str = "layer-norm",
+    pre_norm: bool = False,
+    activation: Activation | str = "relu",
+    gated: bool = False,
 ) -> Named:
-    """The transformer part: `blocks` times self-attention and MLP, each LN(x + f(x)). `silent`: f is 0 at first."""
-    sublayers: tuple[Part, Part] = (Attention(heads, positions, scores), Mlp(mlp))
+    """The transformer part: `blocks` times self-attention and MLP, each LN(x + f(x)), or x + f(LN(x)) with `pre_norm` and then
+    a last norm. `silent`: f is 0 at first. `gated`: the MLP has gates.
+    """
+    between, around = chosen(Activation, activation), chosen(Norm, norm)
+    sublayers: tuple[Part, Part] = (Attention(heads, positions, scores), (GatedMlp if gated else Mlp)(mlp, between))
     attend, feed = map(compose.silent, sublayers) if silent else sublayers
-    return named("attention", repeat(blocks, chain(residual(named("attend", attend)), residual(feed))))
+    block = chain(residual(named("attend", attend), around, pre_norm), residual(feed, around, pre_norm))
+    return named("attention", chain(repeat(blocks, block), around) if pre_norm else repeat(blocks, block))
 
 
 def transformer(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
@@ -54,26 +69,27 @@ def lstm(width: int = 256) -> Model:
     return Model("lstm", width, chain(Lstm()))
 
 
-def attention_on_lstm(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+def attention_on_lstm(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
     """Attn ∘ LSTM: attention reads the LSTM's states."""
-    return Model("attention-on-lstm", width, chain(Lstm(), attention(**choices)))
+    return Model("attention-on-lstm", width, chain(recurrence, attention(**choices)))
 
 
-def lstm_on_attention(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+def lstm_on_attention(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
     """LSTM ∘ Attn: the LSTM reads what attention has gathered."""
-    return Model("lstm-on-attention", width, chain(attention(**choices), Lstm()))
+    return Model("lstm-on-attention", width, chain(attention(**choices), recurrence))
 
 
-def parallel_branches(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+def parallel_branches(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
     """LSTM + Attn: both read the embedding, and their outputs are added."""
-    return Model("parallel", width, parallel(Lstm(), attention(**choices)))
+    return Model("parallel", width, parallel(recurrence, attention(**choices)))
 
 
-def hybrid_block(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+def hybrid_block(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
     """An LSTM in the residual stream, LN(x + LSTM(x)), then the attention layers of the paper's Figure 1."""
-    return Model("hybrid-block", width, chain(residual(Lstm()), attention(**choices)))
+    around, pre = chosen(Norm, choices.get("norm", "layer-norm")), choices.get("pre_norm", False)
+    return Model("hybrid-block", width, chain(residual(recurrence, around, pre), attention(**choices)))
 
 
-def sandwich(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+def sandwich(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
     """LSTM ∘ Attn ∘ LSTM: attention between two LSTMs."""
-    return Model("sandwich", width, chain(Lstm(), attention(**choices), Lstm()))
+    return Model("sandwich", width, chain(recurrence, attention(**choices), recurrence))

@@ -1,17 +1,18 @@
-"""Do the paper's claims hold in our rows?"""
+"""Do the claims of a study hold in what was measured?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 
-from lengthlab.paper.cells import Cell
-from lengthlab.paper.claims import CLAIMS, At, Check, Claim
-from lengthlab.report.comparison import MISSING, Line
+from lengthlab.experiments.study import Arm, At, Check, Claim
+from lengthlab.report.scores import MISSING
 
 HOLDS, FAILS = "holds", "does not hold"
 SIGNS = {"<": lt, "≤": le, "≥": ge, ">": gt}
+Measured = Callable[[Arm, str, int], float | None]
+"""The accuracy of an arm in a question at a length, where there are rows."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +25,19 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """One failed check is enough against a claim; without one, a check that could not be made leaves it open."""
-        return FAILS if self.against else MISSING if self.unknown else HOLDS
+        """More failed checks than it allows are enough against a claim; else a check that could not be made leaves it open."""
+        return FAILS if len(self.against) > self.claim.exceptions else MISSING if self.unknown else HOLDS
 
     @property
     def evidence(self) -> str:
-        """
-        >>> judge([])[0].evidence
-        '30 of 30 checks have no rows'
-        """
         total = len(self.claim.checks)
         made = total - len(self.unknown)
-        said = [f"{made - len(self.against)} of {made} checks hold"] if made else []
+        words = [f"{made - len(self.against)} of {made} checks hold"] if made else []
         if self.against:
-            said.append(f"not {_some(self.against)}")
+            words.append(f"not {_some(self.against)}")
         if self.unknown:
-            said.append(f"{len(self.unknown)} of {total} checks have no rows")
-        return "; ".join(said)
+            words.append(f"{len(self.unknown)} of {total} checks have no rows")
+        return "; ".join(words)
 
 
 def _some(words: Sequence[str], most: int = 5) -> str:
@@ -48,24 +45,27 @@ def _some(words: Sequence[str], most: int = 5) -> str:
     return ", ".join([*words[:most], *rest])
 
 
-def judge(lines: Sequence[Line], claims: Sequence[Claim] = CLAIMS) -> list[Finding]:
-    """A finding for each claim, by the means over seeds."""
-    by_cell = {line.cell: line for line in lines}
-    return [_finding(claim, by_cell) for claim in claims]
+def judge(claim: Claim, measured: Measured) -> Finding:
+    """What these accuracies say of a claim.
 
-
-def _finding(claim: Claim, by_cell: dict[Cell, Line]) -> Finding:
+    >>> arm = Arm("delayed", "sandwich", "modulo-recall", "delayed")
+    >>> claim = Claim("It reaches far.", "above 0.90 at n = 75", (Check(arm, 75, ">", 0.9),))
+    >>> finding = judge(claim, lambda arm, question, length: 0.875)
+    >>> finding.verdict, finding.evidence
+    ('does not hold', '0 of 1 checks hold; not delayed (0.875 at n=75)')
+    """
     against, unknown = [], []
     for check in claim.checks:
-        ours, bound = _ours(check, by_cell, check.length), check.bound
-        limit = _ours(check, by_cell, bound.length) if isinstance(bound, At) else bound
-        if ours is None or limit is None:
+        ours, bound = measured(check.arm, check.question, check.length), _bound(check, measured)
+        if ours is None or bound is None:
             unknown.append(str(check))
-        elif not SIGNS[check.sign](ours, limit):
-            against.append(f"{check.cell.label} ({ours:.3f} at n={check.length})")
+        elif not SIGNS[check.sign](ours, bound):
+            other = f", {bound:.3f} beside it" if isinstance(check.bound, At) and check.bound.arm else ""
+            against.append(f"{check.arm} ({ours:.3f} at n={check.length}{other})")
     return Finding(claim, tuple(against), tuple(unknown))
 
 
-def _ours(check: Check, by_cell: dict[Cell, Line], length: int) -> float | None:
-    line = by_cell.get(check.cell)
-    return line.at(length).ours if line else None
+def _bound(check: Check, measured: Measured) -> float | None:
+    if not isinstance(check.bound, At):
+        return check.bound
+    return measured(check.bound.arm or check.arm, check.question, check.bound.length or check.length)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lengthlab.errors import LabError
-from lengthlab.rows import Row, rows_in
 from lengthlab.store import Folder
+from lengthlab.store.rows import ALL, OLD_ALL, Row, rows_in
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Curve:
 
     rows: tuple[Row, ...]
     trained: tuple[int, int]
-    chance: dict[str, float]
+    chance: dict[str, float | dict[int, float]]
+    """By question; where it depends on the length, by that too."""
     made: dict[str, Any]
     """Commit, hardware, versions, precision, seconds, date, and a hash of all settings but the seed."""
     folder: Folder | None = None
@@ -32,9 +33,14 @@ class Curve:
 
     @property
     def questions(self) -> list[str]:
-        """`both` first, then the questions of the task; a single question speaks for itself."""
-        asked = [question for question in self.chance if question != "both"]
-        return ["both", *asked] if len(asked) > 1 else asked
+        """`all` first, then the questions of the task; a single question speaks for itself."""
+        asked = [question for question in self.chance if question != ALL]
+        return [ALL, *asked] if len(asked) > 1 else asked
+
+    def chance_at(self, length: int, question: str) -> float | None:
+        """How often a guess is right; None where that is not known."""
+        known = self.chance.get(question)
+        return known.get(length) if isinstance(known, dict) else known
 
     def row(self, length: int, question: str) -> Row | None:
         return next((row for row in self.rows if (row.length, row.question) == (length, question)), None)
@@ -63,6 +69,15 @@ def _curve(folder: Folder, experiment: str) -> Curve:
         shortest, longest = result["lengths"]
         if not rows:
             raise KeyError("counts")
-        return Curve(tuple(rows), (shortest, longest), dict(result["chance"]), made, folder)
-    except (KeyError, TypeError, ValueError):
+        return Curve(tuple(rows), (shortest, longest), _chance(result["chance"]), made, folder)
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise LabError(f"{folder.path}: result.json is not the result of a run") from None
+
+
+def _chance(data: dict[str, Any]) -> dict[str, float | dict[int, float]]:
+    """A number a question, or numbers by length; what version 0.1 called `both` is `all`."""
+    by_name = {(ALL if question == OLD_ALL else question): known for question, known in data.items()}
+    return {
+        question: {int(length): float(share) for length, share in known.items()} if isinstance(known, dict) else float(known)
+        for question, known in by_name.items()
+    }

@@ -11,14 +11,15 @@ from typing import Any
 
 from lengthlab.errors import LabError
 from lengthlab.report.curves import Curve
+from lengthlab.store.ids import SHORT
 
 FILE = "provenance.json"
 
 
 @dataclass(frozen=True)
-class Making:
-    """`command` gave these runs: it trained them, or found them in its store. `seconds` are those in which at least one of them
-    was in training; `date` is that of the latest of them.
+class Origin:
+    """`command` gave these runs of a size: it trained them, or found them in its store. `seconds` are those in which at least
+    one of them was in training; `date` is that of the latest of them.
     """
 
     command: str
@@ -28,14 +29,19 @@ class Making:
     precision: str
     date: str
     seconds: float
-    profile: str
+    size: str
     runs: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def short_runs(self) -> set[str]:
+        """Its runs by the first 12 digits of their ids: all that rows of version 0.1 know of them."""
+        return {run[:SHORT] for run in self.runs}
 
-def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]:
+
+def origins_of(curves: Sequence[Curve], command: str, size: str) -> list[Origin]:
     """How these curves were made; one entry for each commit, kind of machine and set of library versions."""
     groups: dict[tuple[str, str, str, str], list[Curve]] = {}
     for curve in curves:
@@ -43,7 +49,7 @@ def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]
         versions = json.dumps(curve.made["versions"], sort_keys=True)
         groups.setdefault((commit, curve.made["hardware"], versions, curve.made["precision"]), []).append(curve)
     return [
-        Making(
+        Origin(
             command=command,
             commit=commit,
             hardware=hardware,
@@ -51,7 +57,7 @@ def makings(curves: Sequence[Curve], command: str, profile: str) -> list[Making]
             precision=precision,
             date=max(str(curve.made["date"]) for curve in group),
             seconds=_busy([curve.made for curve in group]),
-            profile=profile,
+            size=size,
             runs=tuple(sorted({curve.first.run for curve in group})),
         )
         for (commit, hardware, versions, precision), group in groups.items()
@@ -69,32 +75,30 @@ def _busy(made: Sequence[Mapping[str, Any]]) -> float:
     return round(total, 1)
 
 
-def as_text(made: Iterable[Making]) -> str:
+def as_text(origins: Iterable[Origin]) -> str:
     """The content of `provenance.json`."""
-    return json.dumps([making.to_json() for making in made], indent=1) + "\n"
+    return json.dumps([origin.to_json() for origin in origins], indent=1) + "\n"
 
 
-def read_makings(path: Path) -> list[Making]:
-    """The entries of a `provenance.json`; none where there is no such file."""
+def read_origins(path: Path) -> list[Origin]:
+    """The entries of a `provenance.json`, where version 0.1 calls the size `profile`; none where there is no such file."""
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        return [Making(**entry | {"runs": tuple(entry["runs"])}) for entry in entries]
+        return [_origin(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
     except FileNotFoundError:
         return []
-    except (ValueError, TypeError, KeyError, OSError):
-        names = ", ".join(field.name for field in fields(Making))
+    except (ValueError, TypeError, KeyError, AttributeError, OSError):
+        names = ", ".join(field.name for field in fields(Origin))
         raise LabError(f"{path} is not a provenance: it is a list of entries with {names}") from None
 
 
-def makers_of(made: Sequence[Making], runs: Iterable[str]) -> str:
-    """Links, in Markdown, to the entries that say how these runs were made."""
-    wanted = set(runs)
-    numbers = [number for number, making in enumerate(made, start=1) if wanted & set(making.runs)]
-    return ", ".join(f"[{number}](#made-{number})" for number in numbers) or "–"
+def _origin(entry: dict[str, Any]) -> Origin:
+    renamed = {("size" if name == "profile" else name): value for name, value in entry.items()}
+    return Origin(**renamed | {"runs": tuple(entry["runs"])})
 
 
-def unite(made: Iterable[Making], runs: Iterable[str]) -> list[Making]:
+def unite(origins: Iterable[Origin], runs: Iterable[str]) -> list[Origin]:
     """Entries that made some of these runs, each once, in the order of their dates."""
-    wanted = set(runs)
-    unique = {json.dumps(making.to_json(), sort_keys=True): making for making in made if wanted & set(making.runs)}
-    return sorted(unique.values(), key=lambda making: making.date)
+    wanted = {run[:SHORT] for run in runs}
+    made = [origin for origin in origins if wanted & origin.short_runs]
+    unique = {json.dumps(origin.to_json(), sort_keys=True): origin for origin in made}
+    return sorted(unique.values(), key=lambda origin: origin.date)

@@ -1,60 +1,135 @@
-"""Everything a reader is shown of the paper's reproduction: rows, where they come from, and what follows from them."""
+"""A study and what was measured of it: scores by arm, what became of its claims, how training went."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from lengthlab.paper.cells import CELLS, PARTS
-from lengthlab.paper.claims import CLAIMS, Claim
-from lengthlab.paper.readings import READINGS
-from lengthlab.report.claims import Finding, judge
-from lengthlab.report.comparison import Line, compare
-from lengthlab.report.courses import Course, courses_of
-from lengthlab.report.provenance import Making, unite
-from lengthlab.rows import Row
+from lengthlab.experiments.study import Arm, Claim, Section, Size, Study
+from lengthlab.report.claims import Finding, Measured, judge
+from lengthlab.report.evidence import Evidence
+from lengthlab.report.provenance import unite
+from lengthlab.report.scores import Score, Series, one_a_seed
+from lengthlab.report.traces import TrainingTrace, traces_of
+from lengthlab.store.ids import SHORT
+from lengthlab.store.rows import ALL, Row
 
 
 @dataclass(frozen=True)
 class Results:
-    """The rows of some parts of the paper; `parts` may name one that has no rows: all of it is then missing."""
+    """Sections of a study at one size with the rows of their arms; an arm without rows is missing. `beside`: rows of another
+    study, to be drawn with it.
+    """
 
-    rows: tuple[Row, ...]
-    made: tuple[Making, ...]
-    parts: tuple[str, ...]
-    courses: tuple[Course, ...] = ()
-
-    def lines(self, part: str, question: str = "both") -> list[Line]:
-        cells = [reading.cell for reading in READINGS] if part == "readings" else [c for c in CELLS if c.part == part]
-        return compare(self.rows, cells, question)
-
-    @property
-    def tables(self) -> list[str]:
-        """The parts that the paper has numbers or a picture of."""
-        return [part for part in self.parts if part in PARTS]
+    study: Study
+    size: Size
+    sections: tuple[Section, ...]
+    evidence: Evidence
+    beside: tuple[Row, ...] = ()
 
     @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.evidence.rows
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted({row.seed for row in self.rows})
+
+    @cached_property
+    def _found(self) -> dict[tuple[Arm, str, int], list[Row]]:
+        found: dict[tuple[Arm, str, int], list[Row]] = {}
+        for row in self.rows:
+            found.setdefault((arm_of(row), row.question, row.length), []).append(row)
+        return found
+
+    @cached_property
+    def _runs_of(self) -> dict[Arm, dict[int, str]]:
+        """The runs of an arm, by seed."""
+        runs: dict[Arm, dict[int, str]] = {}
+        for (arm, _, _), rows in self._found.items():
+            runs.setdefault(arm, {}).update((row.seed, row.run[:SHORT]) for row in rows)
+        return runs
+
+    @cached_property
+    def _trace_of(self) -> dict[str, TrainingTrace]:
+        return {trace.run[:SHORT]: trace for trace in self.evidence.traces}
+
+    def questions(self, section: Section) -> tuple[str, ...]:
+        """Those that are shown: what the section names, or all that its rows have. One question alone speaks for all."""
+        arms = set(section.arms)
+        several = tuple(dict.fromkeys(question for arm, question, _ in self._found if arm in arms and question != ALL))
+        return section.questions or (ALL, *(several if len(several) > 1 else ()))
+
+    def series(self, arm: Arm, question: str = ALL, section: Section | None = None) -> Series:
+        """The scores of an arm; beside others of a section it may lack seeds that they have."""
+        says, found = self.study.says, self._found
+        scores = [
+            Score(length, one_a_seed(found.get((arm, question, length), ())), says(arm, question, length))
+            for length in self.size.lengths
+        ]
+        own = set(self._runs_of.get(arm, ()))
+        others = {seed for other in section.arms for seed in self._runs_of.get(other, ())} if section and own else set()
+        return Series(question, tuple(scores), tuple(sorted(others - own)))
+
     def findings(self) -> list[Finding]:
         """What became of the claims, by the means over seeds."""
-        lines = [line for part in self.tables for line in self.lines(part)]
-        return judge(lines, [claim for claim in CLAIMS if claim.part in self.tables])
+        return [judge(claim, self._means) for claim in self.claims]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Those of this size and of these sections."""
+        shown = {"", *(section.name for section in self.sections)}
+        arms = {arm for section in self.sections for arm in section.arms}
+        sized = [claim for claim in self.study.claims if claim.size in ("", self.size.name) and claim.section in shown]
+        return [claim for claim in sized if claim.section or any(check.arm in arms for check in claim.checks)]
 
     def verdicts_by_seed(self, claim: Claim) -> dict[int, str]:
         """What each seed alone says of a claim."""
-        rows = [row for row in self.rows if row.part == claim.part]
-        lines = {seed: compare(row for row in rows if row.seed == seed) for seed in sorted({row.seed for row in rows})}
-        return {seed: judge(of_seed, [claim])[0].verdict for seed, of_seed in lines.items()}
+        arms = self.study.section(claim.section).arms if claim.section else self.study.arms
+        seeds = sorted({seed for arm in arms for seed in self._runs_of.get(arm, ())})
+        return {seed: judge(claim, self._of_seed(seed)).verdict for seed in seeds}
+
+    def _means(self, arm: Arm, question: str, length: int) -> float | None:
+        return Score(length, one_a_seed(self._found.get((arm, question, length), ()))).mean
+
+    def _of_seed(self, seed: int) -> Measured:
+        def accuracy(arm: Arm, question: str, length: int) -> float | None:
+            rows = one_a_seed(self._found.get((arm, question, length), ()))
+            return next((row.accuracy for row in rows if row.seed == seed), None)
+
+        return accuracy
+
+    def traces(self, arm: Arm) -> list[TrainingTrace]:
+        """How the training of an arm went, by seed, as far as that is known."""
+        runs = [run for _, run in sorted(self._runs_of.get(arm, {}).items())]
+        return [self._trace_of[run] for run in runs if run in self._trace_of]
+
+    def step_seconds(self, arms: Iterable[Arm]) -> float | None:
+        """Of a step of these arms, where they were timed: the mean over arms of the mean over seeds."""
+        known = [[trace.step_seconds for trace in self.traces(arm) if trace.step_seconds] for arm in arms]
+        means = [sum(seconds) / len(seconds) for seconds in known if seconds]
+        return sum(means) / len(means) if means else None
+
+    @cached_property
+    def baseline_seconds(self) -> float | None:
+        return self.step_seconds(arm for arm in self.study.arms if arm.name == self.study.baseline)
 
 
-def gather(rows: Iterable[Row], made: Iterable[Making], parts: Iterable[str], courses: Iterable[Course] = ()) -> Results:
-    """The rows of these parts, in the order of the paper, with the entries that made them and how their training went."""
-    shown = tuple(parts)
-    kept = sorted((row for row in rows if row.part in shown), key=lambda row: _place(row, shown))
+def arm_of(row: Row) -> Arm:
+    return Arm(row.arm, row.model, row.task, row.training)
+
+
+def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evidence, beside: Iterable[Row] = ()) -> Results:
+    """The rows of these sections in the order of their arms, with the entries that made them and how their training went."""
+    order = {arm: place for place, arm in enumerate(arm for section in sections for arm in section.arms)}
+    kept = [row for row in evidence.rows if arm_of(row) in order and row.length in size.lengths and row.size == size.name]
+    kept.sort(key=lambda row: (order[arm_of(row)], row.seed, row.length, row.question != ALL))
     runs = dict.fromkeys(row.run for row in kept)
-    return Results(tuple(kept), tuple(unite(made, runs)), shown, courses_of(runs, courses))
-
-
-def _place(row: Row, parts: tuple[str, ...]) -> tuple[int, int, str, str, int, int, str]:
-    cells = [cell.model for cell in CELLS]
-    model = cells.index(row.model) if row.model in cells else len(cells)
-    return parts.index(row.part), model, row.model, row.training, row.seed, row.length, row.question
+    known = replace(
+        evidence,
+        rows=tuple(kept),
+        origins=tuple(unite(evidence.origins, runs)),
+        traces=traces_of(runs, evidence.traces),
+    )
+    return Results(study, size, tuple(sections), known, tuple(beside))

@@ -22,7 +22,7 @@ ATTENTION = {
     "flash_attn_varlen_func",
     "flash_attn_qkvpacked_func",
     "flash_attn_with_kvcache",
-    "_flash_attention_forward",
+    "_flash_attention_forward",  # private to transformers, and what its models call; if it goes, it is found in none
     "parallel_attn",
     "parallel_forgetting_attn",
     "parallel_nsa",

@@ -37,7 +37,8 @@ class DelayWarning(UserWarning):
 def _look_at_wrapper(module: nn.Module, inputs: object) -> None:
     """A hook before a closed module: does what was put around the model since then bear with parts that are off?"""
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        require_unused_are_found(DistributedDataParallel._active_ddp_module)
+        # Private: nothing public tells a module what wraps it. If it goes, only this check does.
+        require_unused_are_found(getattr(DistributedDataParallel, "_active_ddp_module", None))
 
 
 def require_unused_are_found(model: nn.Module | None) -> None:

@@ -19,6 +19,8 @@ Parts = str | nn.Module | type[nn.Module] | Callable[[str, nn.Module], bool] | I
 module if it is one."""
 Instead = Literal["zeros", "input"] | Forward
 """What a module gives while off: zeros, what came in, or whatever a function makes of its inputs."""
+# Private: `_orig_mod`, where a compiled model has the plain one; `torch.compile` names its parameters so. If it goes, compiled
+# models are found no parts in, and say so.
 WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
 """Classes that are put around a model, and where they have it. Names are those of the model inside."""
 ATTENTION = ("attention", "attend")

@@ -1,17 +1,16 @@
-"""WHAT is learned. One task a file; `TASKS` maps the names that users type to what makes them."""
+"""WHAT is learned. One task a file; the names that users type are registered here."""
 
-from collections.abc import Callable
-
+from lengthlab.registry import register
+from lengthlab.tasks.batch import IGNORE as IGNORE
+from lengthlab.tasks.batch import Batch as Batch
+from lengthlab.tasks.mixture import Mixture as Mixture
 from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
 from lengthlab.tasks.modulo_recall import modulo as modulo
-from lengthlab.tasks.modulo_recall import modulo_recall
 from lengthlab.tasks.modulo_recall import recall as recall
-from lengthlab.tasks.task import Answer as Answer
-from lengthlab.tasks.task import Batch as Batch
+from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 
-TASKS: dict[str, Callable[..., Task]] = {
-    "modulo-recall": modulo_recall,
-    "modulo": modulo,
-    "recall": recall,
-}
+register(Task, "modulo-recall", ModuloRecall)
+register(Task, "modulo", modulo)
+register(Task, "recall", recall)
+register(Task, "mixture", Mixture)

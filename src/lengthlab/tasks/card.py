@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
 
 import torch
 
-from lengthlab.tasks.task import Guess, Task
+from lengthlab.tasks.batch import IGNORE
+from lengthlab.tasks.task import ALL, Guess, Task
 
 SAMPLES = 2000
 
@@ -18,13 +20,16 @@ class Card:
     """`sample` is one sequence; `scored` are the places in it that count; `trivial` holds accuracies that need no learning."""
 
     name: str
+    about: str
+    """The first paragraph of the docstring of the task's class."""
     sample: tuple[str, ...]
-    scored: Mapping[str, int]
+    scored: Mapping[str, tuple[int, ...]]
     chance: Mapping[str, float]
     vocabulary: int
     longest: int | None
     trivial: Mapping[str, Mapping[str, float]]
     trivial_length: int
+    """Of the samples on which trivial answers are scored; chance is that of this length, too."""
 
 
 def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
@@ -32,8 +37,8 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
 
     >>> from lengthlab.tasks import ModuloRecall
     >>> made = card(ModuloRecall(keys=32))
-    >>> made.vocabulary, [made.sample[place] for place in made.scored.values()]
-    (46, ['5', '2'])
+    >>> made.vocabulary, made.scored, [made.sample[place] for (place,) in made.scored.values()]
+    (46, {'modulo': (12,), 'recall': (15,)}, ['5', '2'])
     """
     generator = torch.Generator().manual_seed(0)
     limit = task.longest or trivial_length
@@ -41,13 +46,14 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     trivial_length = min(trivial_length, limit)
     many = task.sample(SAMPLES, (trivial_length,) * 2, generator)
     sequences = [task.decode(tokens) for tokens in many.tokens_BT]
-    truths = [task.solve(words) for words in sequences]
+    truths = [_words(task.solve(words)) for words in sequences]
     guesses: dict[str, Guess] = {"always the commonest answer": _commonest(truths), **task.guesses}
     return Card(
         name=task.name,
+        about=_about(task),
         sample=tuple(task.decode(batch.tokens_BT[0])),
-        scored={question: int(answer.position_B[0]) + 1 for question, answer in batch.answers.items()},
-        chance=task.chance,
+        scored={question: _scored(target_BT[0].tolist()) for question, target_BT in batch.target.items()},
+        chance=task.chances(trivial_length),
         vocabulary=task.vocabulary,
         longest=task.longest,
         trivial={name: _score(guess, sequences, truths) for name, guess in guesses.items()},
@@ -55,15 +61,30 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     )
 
 
-def _commonest(truths: Sequence[Mapping[str, str]]) -> Guess:
+def _about(task: Task) -> str:
+    """The first paragraph of its class's docstring, unless that is what `dataclass` writes where there is none."""
+    text = cleandoc(type(task).__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    return "" if text.startswith(f"{type(task).__name__}(") else text
+
+
+def _scored(target: Sequence[int]) -> tuple[int, ...]:
+    """The tokens that are answers: each comes right after the position that asks for it."""
+    return tuple(place + 1 for place, token in enumerate(target) if token != IGNORE)
+
+
+def _words(answers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    return {question: tuple(words) for question, words in answers.items()}
+
+
+def _commonest(truths: Sequence[Mapping[str, tuple[str, ...]]]) -> Guess:
     best = {question: Counter(truth[question] for truth in truths).most_common(1)[0][0] for question in truths[0]}
     return lambda words: best
 
 
-def _score(guess: Guess, sequences: Sequence[list[str]], truths: Sequence[Mapping[str, str]]) -> dict[str, float]:
-    hits = [
-        {question: guess(words)[question] == answer for question, answer in truth.items()}
-        for words, truth in zip(sequences, truths, strict=True)
-    ]
+def _score(guess: Guess, sequences: Sequence[list[str]], truths: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, float]:
+    hits = []
+    for words, truth in zip(sequences, truths, strict=True):
+        guessed = _words(guess(words))
+        hits.append({question: guessed[question] == answer for question, answer in truth.items()})
     scores = {question: sum(hit[question] for hit in hits) / len(hits) for question in truths[0]}
-    return scores | {"both": sum(all(hit.values()) for hit in hits) / len(hits)}
+    return scores | {ALL: sum(all(hit.values()) for hit in hits) / len(hits)}

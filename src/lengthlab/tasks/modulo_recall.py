@@ -16,7 +16,8 @@ import torch
 from torch import Generator, Tensor
 
 from lengthlab.errors import require
-from lengthlab.tasks.task import Answer, Batch, Guess, Task
+from lengthlab.tasks.batch import IGNORE, Batch
+from lengthlab.tasks.task import Guess, Task
 
 MARKS = ("<pad>", "<bos>", "<modulo>", "<recall>")
 BOS, MODULO, RECALL = 1, 2, 3
@@ -31,7 +32,7 @@ class ModuloRecall(Task):
     >>> " ".join(task.decode(batch.tokens_BT[0]))
     '<bos> k12 5 k35 0 <modulo> 1 <recall> k35 0'
     >>> task.solve(task.decode(batch.tokens_BT[0]))
-    {'modulo': '1', 'recall': '0'}
+    {'modulo': ('1',), 'recall': ('0',)}
     """
 
     modulus: int = 10
@@ -71,13 +72,12 @@ class ModuloRecall(Task):
         return f"its keys are distinct, and there are {self.keys} of them: task.keys"
 
     @property
-    def chance(self) -> Mapping[str, float]:
+    def state(self) -> tuple[str, ...]:
+        return tuple(question for question in self.questions if question == "modulo")
+
+    def chance(self, length: int) -> Mapping[str, float]:
         each = {"modulo": 1 / self.modulus, "recall": 1 / self.values}
-        asked = {question: each[question] for question in self.questions}
-        both = 1.0
-        for rate in asked.values():
-            both *= rate
-        return asked | {"both": both}
+        return {question: each[question] for question in self.questions}
 
     def tokens(self, length: int) -> int:
         return 1 + 2 * length + sum({"modulo": 2, "recall": 3}[question] for question in self.questions)
@@ -91,63 +91,62 @@ class ModuloRecall(Task):
         present_BN = torch.arange(longest, device=device) < n_B[:, None]
 
         first_key = len(MARKS) + self.digits
-        told = {
+        written = {
             "modulo": (value_BN * present_BN).sum(dim=1) % self.modulus + len(MARKS),
-            "asked": key_BN.gather(1, pick_B[:, None])[:, 0] + first_key,
+            "key": key_BN.gather(1, pick_B[:, None])[:, 0] + first_key,
             "recall": value_BN.gather(1, pick_B[:, None])[:, 0] + len(MARKS),
         }
-        tail_BQ = self._tail(told)
+        tail_BQ = self._tail(written)
         tokens_BT = torch.full((size, 1 + 2 * longest + tail_BQ.shape[1]), self.pad, device=device)
         tokens_BT[:, 0] = BOS
         tokens_BT[:, 1 : 1 + 2 * longest : 2] = torch.where(present_BN, key_BN + first_key, self.pad)
         tokens_BT[:, 2 : 2 + 2 * longest : 2] = torch.where(present_BN, value_BN + len(MARKS), self.pad)
         end_B = 1 + 2 * n_B
         tokens_BT.scatter_(1, end_B[:, None] + torch.arange(tail_BQ.shape[1], device=device), tail_BQ)
-        return Batch(tokens_BT, self._answers(told, end_B))
+        return Batch(tokens_BT, self._target(tokens_BT, written, end_B), end_B + tail_BQ.shape[1])
 
-    def _tail(self, told: Mapping[str, Tensor]) -> Tensor:
+    def _tail(self, written: Mapping[str, Tensor]) -> Tensor:
         """`<modulo> m`, `<recall> kj vj`, or one after the other."""
-        mark = torch.ones_like(told["modulo"])
+        mark = torch.ones_like(written["modulo"])
         columns: list[Tensor] = []
         if "modulo" in self.questions:
-            columns += [MODULO * mark, told["modulo"]]
+            columns += [MODULO * mark, written["modulo"]]
         if "recall" in self.questions:
-            columns += [RECALL * mark, told["asked"], told["recall"]]
+            columns += [RECALL * mark, written["key"], written["recall"]]
         return torch.stack(columns, dim=1)
 
-    def _answers(self, told: Mapping[str, Tensor], end_B: Tensor) -> dict[str, Answer]:
-        """The model speaks on reading `<modulo>` and on reading the key asked for."""
-        answers = {}
-        if "modulo" in self.questions:
-            answers["modulo"] = Answer(end_B, told["modulo"])
-            end_B = end_B + 2
-        if "recall" in self.questions:
-            answers["recall"] = Answer(end_B + 1, told["recall"])
-        return answers
+    def _target(self, tokens_BT: Tensor, written: Mapping[str, Tensor], end_B: Tensor) -> dict[str, Tensor]:
+        """Asked are `<modulo>`, the first token of the tail, and the key, the last but one."""
+        last = {"modulo": 1, "recall": 4 if "modulo" in self.questions else 2}  # where the answers stand in the tail
+        nothing_BT = torch.full_like(tokens_BT, IGNORE)
+        return {
+            question: nothing_BT.scatter(1, end_B[:, None] + last[question] - 1, written[question][:, None])
+            for question in self.questions
+        }
 
-    def solve(self, words: Sequence[str]) -> dict[str, str]:
+    def solve(self, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         pairs: dict[str, int] = {}
-        answers: dict[str, str] = {}
+        answers: dict[str, tuple[str, ...]] = {}
         words = list(words)
         at = 1
         while at < len(words) and words[at].startswith("k"):
             pairs[words[at]] = int(words[at + 1])
             at += 2
         if "<modulo>" in words:
-            answers["modulo"] = str(sum(pairs.values()) % self.modulus)
+            answers["modulo"] = (str(sum(pairs.values()) % self.modulus),)
         if "<recall>" in words:
-            answers["recall"] = str(pairs[words[words.index("<recall>") + 1]])
+            answers["recall"] = (str(pairs[words[words.index("<recall>") + 1]]),)
         return answers
 
     @property
     def guesses(self) -> Mapping[str, Guess]:
         return {"last value seen": self._last_value}
 
-    def _last_value(self, words: Sequence[str]) -> dict[str, str]:
+    def _last_value(self, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         ends = [at for at, word in enumerate(words) if word in ("<modulo>", "<recall>")]
         last = int(words[min(ends) - 1])
-        said = {"modulo": str(last % self.modulus), "recall": str(last)}
-        return {question: said[question] for question in self.questions}
+        guessed = {"modulo": last % self.modulus, "recall": last}
+        return {question: (str(guessed[question]),) for question in self.questions}
 
 
 def modulo(modulus: int = 10, values: int = 10, keys: int = 128) -> ModuloRecall:
@@ -158,8 +157,3 @@ def modulo(modulus: int = 10, values: int = 10, keys: int = 128) -> ModuloRecall
 def recall(values: int = 10, keys: int = 128) -> ModuloRecall:
     """The same sequences with the recall question alone (the paper's Table 1); nothing is summed, so there is no modulus."""
     return ModuloRecall(values, values, keys, questions=("recall",))
-
-
-def modulo_recall(modulus: int = 10, values: int = 10, keys: int = 128) -> ModuloRecall:
-    """Both questions over one sequence (the paper's Figure 1)."""
-    return ModuloRecall(modulus, values, keys)

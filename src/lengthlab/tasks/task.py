@@ -1,4 +1,4 @@
-"""What is learned: a task draws sequences and says where the model must speak and what it must say.
+"""What is learned: a task draws sequences, says where the model is asked, and can answer in plain Python.
 
 Shapes: B samples, T tokens, N pairs (or steps) of a sequence.
 """
@@ -7,43 +7,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
-import torch
 from torch import Generator, Tensor
 
 from lengthlab.errors import require
+from lengthlab.tasks.batch import Batch
 from lengthlab.tasks.lengths import spread
 
-Guess = Callable[[Sequence[str]], Mapping[str, str]]
-"""A trivial way to answer: the words of a sequence in, a word per question out."""
+Guess = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
+"""A trivial way to answer: the words of a sequence in, the words of each answer out."""
 
-
-@dataclass(frozen=True)
-class Answer:
-    """Where the model must speak, and what it must say there: the token that comes next."""
-
-    position_B: Tensor
-    token_B: Tensor
-
-    def to(self, device: torch.device | str) -> Answer:
-        return Answer(self.position_B.to(device), self.token_B.to(device))
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Whole sequences, padded on the right, and for each question its answer.
-
-    `tokens_BT[b, position_B[b] + 1] == token_B[b]` for every question, so nothing is ever asked at the last column.
-    """
-
-    tokens_BT: Tensor
-    answers: Mapping[str, Answer]
-
-    def to(self, device: torch.device | str) -> Batch:
-        answers = {question: answer.to(device) for question, answer in self.answers.items()}
-        return Batch(self.tokens_BT.to(device), answers)
+ALL = "all"
+"""Stands for every question of a sample: it is right if all of them are. No question may have this name."""
 
 
 class Task(ABC):
@@ -55,6 +32,8 @@ class Task(ABC):
 
     pad: ClassVar[int] = 0
     """Token 0 of every task fills up short sequences; models never see past it, because they are causal."""
+    free_running: ClassVar[bool] = False
+    """Whether it is evaluated on what the model says when it reads its own answers, instead of the right ones."""
 
     @property
     @abstractmethod
@@ -76,18 +55,24 @@ class Task(ABC):
     def longest(self) -> int | None:
         """The greatest length that can be drawn, or None where there is no limit."""
 
-    @property
     @abstractmethod
-    def chance(self) -> Mapping[str, float]:
-        """Accuracy of a blind guess, for each question and for `both` (all of them right)."""
+    def chance(self, length: int) -> Mapping[str, float]:
+        """Accuracy of a blind guess at a length, for each question; for `all` of them, too, if it is not their product."""
 
     @abstractmethod
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         """One sequence of each length of `n_B`, on the generator's device. `n_B` is on the CPU: reading it waits for nobody."""
 
     @abstractmethod
-    def solve(self, words: Sequence[str]) -> Mapping[str, str]:
-        """The right word for each question, read from the written sequence in plain Python."""
+    def solve(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """The right words for each question, read from the written sequence in plain Python."""
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The questions that need a state carried along the sequence: what the first phase of a delayed training asks, and
+        waits for. The only question there is, if not said otherwise; none, if there are several.
+        """
+        return self.questions if len(self.questions) == 1 else ()
 
     def sample(self, size: int, lengths: tuple[int, int], generator: Generator) -> Batch:
         """`size` sequences with lengths spread evenly over a range, both ends included."""
@@ -98,8 +83,15 @@ class Task(ABC):
         return self.draw(spread(size, lengths, generator), generator)
 
     def tokens(self, length: int) -> int | None:
-        """How many tokens every sequence of a length has. A task that knows is trained without padding."""
+        """How many tokens every sequence of a length has, if that is known and so is how many of them are asked. A task that
+        knows is trained without padding.
+        """
         return None
+
+    def chances(self, length: int) -> dict[str, float]:
+        """`chance`, with `all` of the questions."""
+        each = dict(self.chance(length))
+        return each if ALL in each else each | {ALL: prod(each.values())}
 
     @property
     def guesses(self) -> Mapping[str, Guess]:

@@ -1,4 +1,4 @@
-"""A run in training as one file: weights, Adam's memory and the step. Safetensors, no pickle; data needs no random state."""
+"""A run in training as one file: weights, optimizer state and the step. Safetensors, no pickle; data needs no random state."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from safetensors.torch import load_file, save
 
 from lengthlab.errors import LabError
 from lengthlab.store import Folder
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
 
 NAME = "checkpoint.safetensors"
 WEIGHTS = "weights.safetensors"
 
 
-def save_checkpoint(trainee: Trainee, folder: Folder, seconds: float) -> None:
+def save_checkpoint(state: TrainState, folder: Folder, seconds: float) -> None:
     """Replace the checkpoint of a run; `seconds` is how long it has trained so far."""
-    tensors = {f"weights/{name}": tensor for name, tensor in trainee.network.state_dict().items()}
-    for name, parameter in trainee.network.named_parameters():
-        for key, value in trainee.optimizer.state.get(parameter, {}).items():
+    tensors = {f"weights/{name}": tensor for name, tensor in state.network.state_dict().items()}
+    for name, parameter in state.network.named_parameters():
+        for key, value in state.optimizer.state.get(parameter, {}).items():
             tensors[f"adam/{key}/{name}"] = value
-    note = {"run": trainee.run.id, "step": trainee.step, "seconds": seconds, "precision": trainee.precision}
-    note |= {"looks": trainee.mastery.looks, "spared": trainee.mastery.spared}
+    note = {"run": state.run.id, "step": state.step, "seconds": seconds, "precision": state.precision}
+    note |= {"looks": state.mastery.looks, "spared": state.mastery.spared}
     folder.write(NAME, save(_detached(tensors), metadata={"lengthlab": json.dumps(note)}))
 
 
-def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
-    """Bring a fresh trainee to where its checkpoint is; how long it had trained by then. No checkpoint: nothing, 0."""
+def load_checkpoint(state: TrainState, folder: Folder) -> float:
+    """Bring a fresh state to where its checkpoint is; how long it had trained by then. No checkpoint: nothing, 0."""
     path = folder.path / NAME
     if not path.exists():
         return 0.0
@@ -38,36 +38,36 @@ def load_checkpoint(trainee: Trainee, folder: Folder) -> float:
             note = json.loads((file.metadata() or {})["lengthlab"])
         run_id, step, seconds = str(note["run"]), int(note["step"]), float(note["seconds"])
         precision = str(note["precision"])
-        looks, spared = int(note.get("looks", 0)), [int(steps) for steps in note.get("spared", trainee.mastery.spared)]
-        tensors = load_file(path, device=str(trainee.device))
+        looks, spared = int(note.get("looks", 0)), [int(steps) for steps in note.get("spared", state.mastery.spared)]
+        tensors = load_file(path, device=str(state.device))
     except (SafetensorError, KeyError, TypeError, ValueError, OSError):
         raise LabError(f"{path} is truncated or not a checkpoint: remove it to train this run from its start") from None
-    if run_id != trainee.run.id:
-        raise LabError(f"{path} belongs to run {run_id}, not to {trainee.run.id}: move it back where it came from")
-    _load(trainee, tensors, path)
-    trainee.refresh()
-    trainee.step, trainee.mastery.looks, trainee.mastery.spared = step, looks, spared
-    if not precision.endswith(trainee.precision):
-        trainee.precision = f"{precision}, then {trainee.precision}"
+    if run_id != state.run.id:
+        raise LabError(f"{path} belongs to run {run_id}, not to {state.run.id}: move it back where it came from")
+    _load(state, tensors, path)
+    state.refresh()
+    state.step, state.mastery.looks, state.mastery.spared = step, looks, spared
+    if not precision.endswith(state.precision):
+        state.precision = f"{precision}, then {state.precision}"
     return seconds
 
 
-def _load(trainee: Trainee, tensors: dict[str, torch.Tensor], path: Path) -> None:
+def _load(state: TrainState, tensors: dict[str, torch.Tensor], path: Path) -> None:
     weights = {name.removeprefix("weights/"): value for name, value in tensors.items() if name.startswith("weights/")}
     try:
-        trainee.network.load_state_dict(weights)
+        state.network.load_state_dict(weights)
     except RuntimeError:
-        raise LabError(f"{path} does not fit the model of run {trainee.run.id}: remove it to train from the start") from None
-    for name, parameter in trainee.network.named_parameters():
+        raise LabError(f"{path} does not fit the model of run {state.run.id}: remove it to train from the start") from None
+    for name, parameter in state.network.named_parameters():
         keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"adam/{key}/{name}" in tensors]
         if keys:
-            trainee.optimizer.state[parameter] = {key: tensors[f"adam/{key}/{name}"] for key in keys}
+            state.optimizer.state[parameter] = {key: tensors[f"adam/{key}/{name}"] for key in keys}
 
 
-def save_weights(trainee: Trainee, folder: Folder) -> None:
+def save_weights(state: TrainState, folder: Folder) -> None:
     """What was learned, under the names of the network's state dict."""
-    note = {"run": trainee.run.id, "step": trainee.step}
-    folder.write(WEIGHTS, save(_detached(trainee.network.state_dict()), metadata={"lengthlab": json.dumps(note)}))
+    note = {"run": state.run.id, "step": state.step}
+    folder.write(WEIGHTS, save(_detached(state.network.state_dict()), metadata={"lengthlab": json.dumps(note)}))
 
 
 def load_weights(network: torch.nn.Module, folder: Folder) -> None:

@@ -1,25 +1,30 @@
-"""Many runs in one process on one GPU, any mix of architectures, tasks, seeds and phases.
+"""The loop: runs of a store side by side on one device, any mix of architectures, tasks, seeds and phases; `train` is the same
+loop with one run.
 
-Every run has its own generator, learning rate, phase clock and stream, so it learns what it would learn alone. A run goes by
-turns of a block of steps; a turn that is over is written down and the next one enqueued, while the GPU is busy with the
-turns of the others. A run that fails leaves; the others do not notice.
+Every run has its own generator, learning rate, phase clock and, on a GPU, stream, so it learns what it would learn alone. A run
+goes by turns; a turn that is over is written down and the next one started, while the GPU is busy with the turns of the
+others. A run that fails leaves; the others do not notice.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from time import monotonic, sleep
 
 import torch
 
-from lengthlab.compute import settled
-from lengthlab.errors import explain
-from lengthlab.run import Run
+from lengthlab.device import device_named, settled
+from lengthlab.spec.run import Run
+from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Busy, Store
+from lengthlab.training.checkpoint import NAME
 from lengthlab.training.interrupt import interruptible
-from lengthlab.training.precision import Precision
-from lengthlab.training.seat import Seat
+from lengthlab.training.precision import Precision, precision_named
+from lengthlab.training.result import Result, measure
+from lengthlab.training.slot import Slot
 
 SPARE = 1.5
 """A run is let in while the GPU has this many times the memory that the hungriest one so far took."""
@@ -27,8 +32,10 @@ REST_SECONDS = 0.0005
 BUSY_SECONDS = 1.0
 """So long nobody is let in after a run was found in the hands of another process."""
 
-Failed = Callable[[str, str], None]
-"""Hears the id of a run that did not make it, and why."""
+Failed = Callable[[Run, Exception], None]
+"""Hears of a run that did not make it, and why."""
+
+log = logging.getLogger("lengthlab")
 
 
 class Engine:
@@ -37,7 +44,7 @@ class Engine:
     def __init__(self, store: Store, device: torch.device, precision: Precision, failed: Failed) -> None:
         self.store, self.device, self.precision = store, device, precision
         self.failed = failed
-        self.inside: list[Seat] = []
+        self.inside: list[Slot] = []
         self.waiting: list[Run] = []
         self._full = False
         self._most = 0
@@ -46,22 +53,23 @@ class Engine:
     def train(self, runs: Sequence[Run]) -> None:
         """All of them; on Ctrl-C what was learned is kept and KeyboardInterrupt goes up."""
         self.waiting = list(runs)
-        with settled(self.device), interruptible() as interrupt:
+        own_noise = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
+        with settled(self.device), own_noise, interruptible() as interrupt:
             while (self.waiting or self.inside) and not interrupt.asked:
                 if self.waiting and self._has_room():
                     self._let_in(self.waiting.pop(0))
                 if not self._turns():
                     sleep(REST_SECONDS)
-            for seat in list(self.inside):
-                self._heed(seat, seat.leave)
+            for slot in list(self.inside):
+                self._guarded(slot, slot.leave)
             if interrupt.asked:
                 raise KeyboardInterrupt
 
     def _turns(self) -> int:
         """Every run whose turn is over gets the next; how many did."""
-        due = [seat for seat in self.inside if not seat.busy]
-        for seat in due:
-            self._heed(seat, seat.turn)
+        due = [slot for slot in self.inside if not slot.busy]
+        for slot in due:
+            self._guarded(slot, slot.turn)
         return len(due)
 
     def _has_room(self) -> bool:
@@ -70,38 +78,41 @@ class Engine:
         return not self.inside or (not self._full and self._free() > SPARE * self._most)
 
     def _let_in(self, run: Run) -> None:
-        seat = Seat(run, self.store.folder(run.id), self.device, self.precision)
-        self.inside.append(seat)
-        self._heed(seat, seat.enter)
+        slot = Slot(run, self.store.folder(run.id), self.device, self.precision)
+        self.inside.append(slot)
+        self._guarded(slot, slot.enter)
 
-    def _heed(self, seat: Seat, act: Callable[[], None]) -> None:
+    def _guarded(self, slot: Slot, act: Callable[[], None]) -> None:
         """Let a run do something. One that is done, fails or has to wait leaves; its trouble is not the others'."""
         before = self._free()
         try:
             act()
         except Busy:
-            self._leave(seat)
-            self.waiting.append(seat.run)
+            if not self._not_before:
+                log.warning("run %s is in the hands of another process; waiting for it", slot.run.id)
+            self._leave(slot)
+            self.waiting.append(slot.run)
             self._not_before = monotonic() + BUSY_SECONDS
         except torch.OutOfMemoryError as error:
-            self._leave(seat)
+            self._leave(slot)
             if self.inside:
-                self.waiting.insert(0, seat.run)
+                self.waiting.insert(0, slot.run)
                 self._full = True
             else:
-                self.failed(seat.run.id, explain(error))
+                slot.folder.record_failure(error)
+                self.failed(slot.run, error)
         except Exception as error:
-            self._leave(seat)
-            self.failed(seat.run.id, explain(error))
+            self._leave(slot)
+            self.failed(slot.run, error)
         else:
-            seat.taken += max(0, before - self._free())
-            self._most = max(self._most, seat.taken)
-            if seat.done:
-                self._leave(seat)
+            slot.taken += max(0, before - self._free())
+            self._most = max(self._most, slot.taken)
+            if slot.done:
+                self._leave(slot)
 
-    def _leave(self, seat: Seat) -> None:
-        seat.free()
-        self.inside.remove(seat)
+    def _leave(self, slot: Slot) -> None:
+        slot.free()
+        self.inside.remove(slot)
         self._full = False
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -109,3 +120,29 @@ class Engine:
     def _free(self) -> int:
         """Bytes that the device has left; what torch holds for later counts as taken, because graphs keep theirs."""
         return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else sys.maxsize
+
+
+def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu", precision: str | None = None) -> Result:
+    """Train a run and measure it, in this process. Goes on where it was if the folder is there; returns at once if finished.
+
+    >>> import lengthlab as ll, tempfile
+    >>> task, model = ll.tasks.ModuloRecall(modulus=2, keys=8), ll.models.lstm(width=8)
+    >>> run = ll.Run(task, model, ll.end_to_end(5), lengths=(1, 2), batch=4)
+    >>> with tempfile.TemporaryDirectory() as store:
+    ...     result = ll.train(run, store)
+    ...     0 <= result.accuracy(length=8) <= 1
+    True
+    """
+    refuse_while_loading("train")
+    chosen, place = device_named(device), Store(store)
+    folder = place.folder(run.id)  # a run that cannot be kept is refused before anything is written
+    place.prepare()
+    if not folder.finished:
+        Engine(place, chosen, precision_named(precision, chosen), _raise).train([run])
+    with folder.lock():
+        folder.remove(NAME)  # of a process that was killed between its last two writes
+    return measure(folder, run.measured_at, device)
+
+
+def _raise(run: Run, error: Exception) -> None:
+    raise error

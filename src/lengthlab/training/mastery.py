@@ -11,8 +11,8 @@ from itertools import accumulate
 from torch import nn
 
 from lengthlab.evaluation.accuracy import accuracy
-from lengthlab.run import Run
-from lengthlab.schedule import Mastered
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Mastered
 
 SAMPLES = 200
 SEED = 2

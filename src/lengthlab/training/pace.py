@@ -9,12 +9,12 @@ from time import perf_counter
 
 import torch
 
-from lengthlab.compute import device_named, settled
-from lengthlab.run import Run
-from lengthlab.schedule import Phase, Schedule
-from lengthlab.training.captured import Captured
+from lengthlab.device import device_named, settled
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Phase, Schedule
 from lengthlab.training.precision import Precision, precision_named
-from lengthlab.training.trainee import Trainee
+from lengthlab.training.state import TrainState
+from lengthlab.training.stepper import GraphStepper
 
 ENDLESS = 10**9
 """Steps: no timing reaches the end of a phase."""
@@ -49,7 +49,7 @@ def paces(phases: Sequence[tuple[Run, int]], device: str, precision: str | None 
             found = _gpu_paces(endless, place, exact)
             torch.cuda.empty_cache()  # whoever trains next is another process
             return found
-        alone = [_seconds_per_step(Trainee(run, place, exact)) for run in endless]
+        alone = [_seconds_per_step(TrainState(run, place, exact)) for run in endless]
     at_once = (os.cpu_count() or 1) if place.type == "cpu" else 1
     return [Pace(seconds, seconds / at_once) for seconds in alone]
 
@@ -61,16 +61,15 @@ def forever(run: Run, phase: Phase) -> Run:
 
 def _gpu_paces(runs: Sequence[Run], device: torch.device, precision: Precision) -> list[Pace]:
     """All at once if there is room for that; else, and where they cannot be captured, one by one."""
-    trainees = [Trainee(run, device, precision) for run in runs]
+    states = [TrainState(run, device, precision) for run in runs]
     try:
-        if all(trainee.feed.documents is not None for trainee in trainees):
-            return _captured_paces([Captured(trainee) for trainee in trainees])
+        return _captured_paces([GraphStepper(state) for state in states])
     except torch.OutOfMemoryError:
         pass
-    return [Pace(seconds, seconds) for seconds in map(_seconds_per_step, trainees)]
+    return [Pace(seconds, seconds) for seconds in map(_seconds_per_step, states)]
 
 
-def _captured_paces(captured: Sequence[Captured]) -> list[Pace]:
+def _captured_paces(captured: Sequence[GraphStepper]) -> list[Pace]:
     """A turn of each alone, then a turn of all at once, which they share in proportion."""
     for each in captured:
         _turn([each])  # the first has the capture in it
@@ -79,26 +78,26 @@ def _captured_paces(captured: Sequence[Captured]) -> list[Pace]:
     return [Pace(seconds, seconds * share) for seconds in alone]
 
 
-def _turn(captured: Sequence[Captured]) -> float:
+def _turn(captured: Sequence[GraphStepper]) -> float:
     """Seconds of a step of each, as if they came one after the other."""
-    start, steps = perf_counter(), -sum(each.trainee.step for each in captured)
+    start, steps = perf_counter(), -sum(each.state.step for each in captured)
     for each in captured:
         each.start()
     for each in captured:
         each.finish()
-    steps += sum(each.trainee.step for each in captured)
+    steps += sum(each.state.step for each in captured)
     return (perf_counter() - start) / steps
 
 
-def _seconds_per_step(trainee: Trainee) -> float:
+def _seconds_per_step(state: TrainState) -> float:
     """The first step warms up; it counts only where it alone takes long."""
     start = perf_counter()
-    trainee.advance()
+    state.advance()
     first = perf_counter() - start
     if first > LONG_SECONDS:
         return first
     start, steps = perf_counter(), 0
     while steps < MOST_STEPS and perf_counter() - start < ENOUGH_SECONDS:
-        trainee.advance()
+        state.advance()
         steps += 1
     return (perf_counter() - start) / steps

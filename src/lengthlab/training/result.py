@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import torch
 from torch import nn
 
-from lengthlab.compute import device_named, hardware, settled
-from lengthlab.errors import LabError
-from lengthlab.evaluation.accuracy import SAMPLES, Count, accuracy
-from lengthlab.run import Run
+from lengthlab.device import device_named, hardware, settled
+from lengthlab.errors import LabError, require
+from lengthlab.evaluation.accuracy import SAMPLES, accuracy
+from lengthlab.evaluation.cores import cores
 from lengthlab.software import versions
+from lengthlab.spec.run import Run
+from lengthlab.spec.source import find_module
 from lengthlab.store import Folder
+from lengthlab.store.ids import hash_of, same_run
+from lengthlab.store.rows import Count
 from lengthlab.switch import Delay, find
+from lengthlab.tasks import ALL, Task
 from lengthlab.training.checkpoint import load_weights
 
 
@@ -30,18 +35,18 @@ class Result:
     ends: tuple[int, ...]
     """After how many steps each phase was over."""
 
-    def count(self, length: int, question: str = "both") -> Count:
+    def count(self, length: int, question: str = ALL) -> Count:
         known = {(count.length, count.question): count for count in self.counts}
-        if question not in (*self.run.task.questions, "both"):
+        if question not in (*self.run.task.questions, ALL):
             raise LabError(f"task '{self.run.task.name}' has no question '{question}'")
         if (length, question) not in known:
             return measure(self.folder, [length]).count(length, question)
         return known[length, question]
 
-    def accuracy(self, length: int, question: str = "both") -> float:
+    def accuracy(self, length: int, question: str = ALL) -> float:
         return self.count(length, question).accuracy
 
-    def interval(self, length: int, question: str = "both") -> tuple[float, float]:
+    def interval(self, length: int, question: str = ALL) -> tuple[float, float]:
         """Wilson, 95 %."""
         return self.count(length, question).interval
 
@@ -53,12 +58,12 @@ class Result:
         return network
 
 
-def read_result(folder: Folder) -> Result:
-    """A finished run, from its folder."""
-    run = read_run(folder)
+def read_result(folder: Folder, trust: bool = False) -> Result:
+    """A finished run, from its folder; with `trust`, code that lies in it is run where it is needed."""
+    run = read_run(folder, trust)
     data = folder.read_json("result.json")
     try:
-        counts = tuple(Count(**count) for count in data["counts"])
+        counts = tuple(Count.from_json(count) for count in data["counts"])
         return Result(run, folder, counts, tuple(int(end) for end in data.get("ends", run.ends)))
     except (KeyError, TypeError, ValueError):
         raise LabError(f"{folder.path / 'result.json'} is not the result of a run: move it away") from None
@@ -66,27 +71,42 @@ def read_result(folder: Folder) -> Result:
 
 def claim(folder: Folder, run: Run) -> None:
     """Write down what the folder is for, before anything else; refuse one that somebody else's file is in."""
-    if not (folder.path / "run.json").exists() or read_run(folder).evaluate != run.evaluate:
-        folder.write_json("run.json", run.to_json())
+    content = run.to_json()
+    if not (folder.path / "run.json").exists() or _content(folder).get("evaluate") != content["evaluate"]:
+        folder.write_json("run.json", content)
 
 
-def read_run(folder: Folder) -> Run:
-    """The run that a folder holds, checked to be the one it is named after."""
+def read_run(folder: Folder, trust: bool = False) -> Run:
+    """The run that a folder holds, checked to be the one it is named after before anything is made of it.
+
+    A user's own files are in it as text. They are run only if this process has loaded the same text already, because
+    whoever started it named the file, or with `trust`.
+    """
+    content = _content(folder)
     try:
-        run = Run.from_json(folder.read_json("run.json"))
+        files = content["files"] if isinstance(content.get("files"), dict) else {}
+        foreign = [file for file, text in files.items() if not trust and find_module(file, str(text)) is None]
+        require(not foreign, f"this run needs {', '.join(foreign)}, code that lies in the folder: --trust (trust=True) runs it")
+        return Run.from_json(content)
     except LabError as error:
-        raise LabError(f"{folder.path}: {error}") from None
-    if run.id != folder.id:
-        raise LabError(f"{folder.path / 'run.json'} is the content of run {run.id}, not of this folder's: move it away")
-    return run
+        raise LabError(f"{folder.path}: {error}") from error.__cause__
 
 
-def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples: int = SAMPLES) -> Result:
+def _content(folder: Folder) -> dict[str, Any]:
+    """`run.json`, checked to be that of the run which the folder is named after."""
+    content = folder.read_json("run.json")
+    run_id = hash_of(content)
+    same = same_run(run_id, folder.id)
+    require(same, f"{folder.path / 'run.json'} is the content of run {run_id}, not of this folder's: move it away")
+    return content
+
+
+def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples: int = SAMPLES, trust: bool = False) -> Result:
     """A finished run at these lengths too; what was measured before on as many samples is not measured again."""
     with folder.lock():
         if not folder.finished:
             raise LabError(f"run {folder.id} is not finished: train it first")
-        result = read_result(folder)
+        result = read_result(folder, trust)
         for length in lengths:
             result.run.task.check_length(length)
         known = {count.length for count in result.counts if count.total >= samples}
@@ -94,8 +114,9 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples
         if not missing:
             return result
         place = device_named(device)
-        with settled(place, threads=os.cpu_count() or 1):
-            fresh = accuracy(result.network().to(place), result.run.task, missing, samples)
+        with settled(place):
+            network, *copies = [result.network().to(place) for _ in range(cores(place))]
+            fresh = accuracy(network, result.run.task, missing, samples, copies=copies)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
         data = folder.read_json("result.json") | {"counts": [count.to_json() for count in counts]}
@@ -127,7 +148,7 @@ def write_result(
             "steps": ends[-1],
             "ends": list(ends),
             "batch": run.batch,
-            "chance": dict(run.task.chance),
+            "chance": _chances(run.task, [count.length for count in counts]),
             "counts": [count.to_json() for count in counts],
             "seconds": round(seconds, 1),
             "hardware": hardware(device),
@@ -137,3 +158,13 @@ def write_result(
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )
+
+
+def _chances(task: Task, lengths: Sequence[int]) -> dict[str, float | dict[str, float]]:
+    """By question; by length, too, where it is not the same at every one."""
+    at = {length: task.chances(length) for length in dict.fromkeys(lengths)}
+    found: dict[str, float | dict[str, float]] = {}
+    for question in next(iter(at.values()), {}):
+        values = {str(length): chance[question] for length, chance in at.items()}
+        found[question] = next(iter(values.values())) if len(set(values.values())) == 1 else values
+    return found

@@ -31,16 +31,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lengthlab.adam import Adam
 from lengthlab.errors import require
+from lengthlab.experiments.dat.arms import TRAINED, WIDTH
+from lengthlab.experiments.study import Arm
 from lengthlab.models import Rope, SlowRope
-from lengthlab.paper.cells import LENGTHS, TRAINED, WIDTH, Cell
-from lengthlab.schedule import Mastered, Schedule, delayed, end_to_end, epochs
+from lengthlab.spec.optimizer import Adam
+from lengthlab.spec.schedule import Mastered, Schedule, delayed, end_to_end, epochs
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a cell is trained, and with what its weights begin. `silent`: attention and MLPs begin with nothing to say."""
+    """How an arm is trained, and with what its weights begin. `silent`: attention and MLPs begin with nothing to say."""
 
     schedule: Schedule
     batch: int
@@ -51,15 +52,15 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Profile:
-    """Sizes that all cells share, and recipes by what a cell is.
+    """Sizes that all arms share, and recipes by what an arm is.
 
-    The key of a recipe names some of a cell's part, model and training; the recipe that names most of them is the cell's, and
-    among equals the later one. So `("delayed",)` is for all that is delayed, `("sandwich", "delayed")` for one architecture,
-    and `("table2", "lstm", "end-to-end")` for one cell alone.
+    The key of a recipe names some of an arm's name (its section), model and training; the recipe that names most of them is the
+    arm's, and among equals the later one. So `("delayed",)` is for all that is delayed, `("sandwich", "delayed")` for one
+    architecture, and `("table2", "lstm", "end-to-end")` for one arm alone.
 
-    >>> cell = Cell("table2", "modulo", "lstm", "end-to-end")
+    >>> arm = Arm("table2", "lstm", "modulo", "end-to-end")
     >>> slow, fast = Recipe(end_to_end(10), 4), Recipe(end_to_end(5), 4)
-    >>> Profile("mine", {("end-to-end",): slow, ("table2", "end-to-end"): fast}).recipe(cell).schedule.phases[0].length
+    >>> Profile("mine", {("end-to-end",): slow, ("table2", "end-to-end"): fast}).recipe(arm).schedule.phases[0].length
     5
     """
 
@@ -73,14 +74,13 @@ class Profile:
     heads: int = 2
     mlp: int = 4
     lengths: tuple[int, int] = TRAINED
-    evaluate: tuple[int, ...] = LENGTHS
 
-    def recipe(self, cell: Cell) -> Recipe:
-        fitting = [key for key in self.recipes if set(key) <= {cell.part, cell.model, cell.training}]
-        require(len(fitting) > 0, f"profile '{self.name}' has no recipe for {cell.label} of {cell.part}")
+    def recipe(self, arm: Arm) -> Recipe:
+        fitting = [key for key in self.recipes if set(key) <= {arm.name, arm.model, arm.training}]
+        require(len(fitting) > 0, f"profile '{self.name}' has no recipe for {arm} of {arm.name}")
         recipe = self.recipes[max(reversed(fitting), key=len)]
         named = recipe.schedule.name
-        require(named == cell.training, f"profile '{self.name}' trains {cell.label} of {cell.part} {named}")
+        require(named == arm.training, f"profile '{self.name}' trains {arm} of {arm.name} {named}")
         return recipe
 
 

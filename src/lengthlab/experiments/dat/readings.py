@@ -1,44 +1,65 @@
-"""The paper's text read in other ways, as runs: does delayed training still work?"""
+"""What the paper's text allows to be read in more than one way, for two of its hybrids."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Literal
 
-from lengthlab.experiments.dat.profile import Profile
-from lengthlab.experiments.dat.runs import choices, run_of
-from lengthlab.models import Attention, Lstm, Mlp, Model, chain, named, repeat, residual
-from lengthlab.paper.cells import Cell
-from lengthlab.paper.readings import Reading
-from lengthlab.run import Run
-from lengthlab.schedule import OFF, Phase, Schedule
+from lengthlab.experiments.dat.arms import TASKS
+from lengthlab.experiments.study import Arm
 
-
-def run_of_reading(reading: Reading, seed: int, profile: Profile) -> Run:
-    """A delayed run on the task of Figure 1, read so."""
-    run = run_of(Cell(reading.cell.part, reading.cell.task, reading.model, "delayed"), seed, profile)
-    model = lstm_in_each_block(profile) if reading.lstms == "each block" else run.model
-    phases = tuple(_read(phase, reading) for phase in run.schedule.phases)
-    return replace(run, model=model, schedule=Schedule(run.schedule.name, phases))
-
-
-def _read(phase: Phase, reading: Reading) -> Phase:
-    """A phase with attention off, as the reading has it; the others as they are."""
-    if not phase.off:
-        return phase
-    return replace(phase, off=OFF[reading.covers], asks=() if reading.asks == "both" else (reading.asks,))
+Covers = Literal["part", "sublayers", "function"]
+Asks = Literal["modulo", "both"]
+WORDS = {
+    "part": "the whole part",
+    "sublayers": "all but the norms",
+    "function": "the function alone",
+    "modulo": "modulo",
+    "both": "both questions",
+    "one": "one",
+    "each block": "one in each block",
+}
 
 
-def lstm_in_each_block(profile: Profile) -> Model:
-    """The hybrid block with all of it repeated: LSTM, attention and MLP in every block. `attention` and `attend` mean in each
-    block what they mean in the paper's seven: attention with its MLP, and the attention function alone.
+@dataclass(frozen=True)
+class Reading:
+    """One way to read delayed training on modulo-recall.
 
-    >>> from lengthlab.switch import find
-    >>> from lengthlab.experiments.dat.profile import SHORT
-    >>> network = lstm_in_each_block(replace(SHORT, width=16)).build(vocabulary=20)
-    >>> [site.name for site in find(network, "attention")]
-    ['body.0.attention', 'body.1.attention', 'body.2.attention', 'body.3.attention']
+    `lstms`: the hybrid block has one LSTM in the residual stream before its attention blocks, or one in each block. `covers`:
+    what "deactivate the attention modules" switches off: the whole part (attention, MLPs and norms), its sublayers (attention
+    and MLPs), or the attention function alone. `asks`: what the recurrence is asked while attention is off.
+
+    >>> Reading("hybrid-block", "each block", "function", "both").arm.training
+    'delayed-function-both'
     """
-    attend = named("attend", Attention(choices(profile)["heads"]))
-    attention = named("attention", chain(residual(attend), residual(Mlp(profile.mlp))))
-    block = chain(residual(Lstm()), attention)
-    return Model("hybrid-block-lstm-in-each", profile.width, repeat(profile.blocks, block))
+
+    model: str
+    lstms: Literal["one", "each block"]
+    covers: Covers
+    asks: Asks
+
+    @property
+    def arm(self) -> Arm:
+        """With labels that keep its rows apart from those of the other readings."""
+        model = self.model if self.lstms == "one" else f"{self.model}-lstm-in-each"
+        words = {"LSTMs": self.lstms, "off at first": self.covers, "asked at first": self.asks}
+        about = tuple((column, WORDS[word]) for column, word in words.items())
+        training = f"delayed-{self.covers}-{self.asks}"
+        return Arm("readings", model, TASKS["figure1"], training, label=f"{model}, {training}", about=about)
+
+
+WAYS: tuple[tuple[Covers, Asks], ...] = (
+    ("part", "modulo"),
+    ("part", "both"),
+    ("function", "modulo"),
+    ("function", "both"),
+)
+
+READINGS = (
+    Reading("attention-on-lstm", "one", "sublayers", "modulo"),
+    Reading("attention-on-lstm", "one", "sublayers", "both"),
+    *(Reading("attention-on-lstm", "one", *way) for way in WAYS),
+    *(Reading("hybrid-block", "one", *way) for way in WAYS),
+    *(Reading("hybrid-block", "each block", *way) for way in WAYS),
+)
+"""The first of each model is how the 26 cells read the paper at size short."""

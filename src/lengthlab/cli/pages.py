@@ -1,0 +1,26 @@
+"""How a command shows a page: in the terminal, with its figures drawn where they can be."""
+
+from __future__ import annotations
+
+import click
+
+from lengthlab.errors import LabError
+from lengthlab.report.page import Page
+
+
+def show_page(page: Page) -> None:
+    """Print it, without a table wider than the terminal."""
+    from lengthlab.report.terminal import show
+
+    show(page)
+
+
+def drawn(page: Page) -> dict[str, bytes]:
+    """Its figures; none where they cannot be drawn: the rest is written all the same."""
+    from lengthlab.report.figure import pictures
+
+    try:
+        return pictures(page)
+    except LabError as error:
+        click.echo(f"no figure: {error}", err=True)
+        return {}

@@ -1,0 +1,106 @@
+"""Where the numbers are crunched: which device, and how it is set up while a run has it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from lengthlab.errors import LabError
+
+
+def device_named(name: str) -> torch.device:
+    """The device of that name, after a try that it is really there.
+
+    >>> device_named("cpu")
+    device(type='cpu')
+    """
+    if name.startswith("cuda"):
+        # The streams of a process share 8 queues to the GPU, unless it is told otherwise before it is first touched.
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    try:
+        device = torch.device(name)
+        torch.rand(1, device=device, generator=torch.Generator(device=device)).item()
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise LabError(
+            f"device '{name}' is not available here; cpu always is, cuda and mps where the machine has them"
+        ) from None
+    return device
+
+
+@contextmanager
+def settled(device: torch.device) -> Iterator[None]:
+    """The settings under which runs are repeatable and small models are fast; put back afterwards.
+
+    One thread: the order of sums does not depend on the machine, and a run beside another does not slow both down a
+    hundredfold. Whoever is alone spreads batches over cores instead (`evaluation.cores`). On ARM, oneDNN's recurrence is a slow
+    reference: on a Neoverse-N1, a step of a hybrid of width 64 took 78 ms without it and 142 with it. On CUDA, fp32 is not
+    TF32, and bf16 products are summed in fp32 throughout.
+    """
+    if device.type == "cuda":
+        with torch.cuda.device(device), _full_sums():
+            yield
+        return
+    if device.type != "cpu":
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with _onednn(platform.machine().lower() not in ("aarch64", "arm64")):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _full_sums() -> Iterator[None]:
+    """cuDNN's recurrence would round to TF32 without being asked, and split sums of bf16 products would be kept in bf16."""
+    products, recurrence = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, recurrence.allow_tf32, products.allow_bf16_reduced_precision_reduction
+    products.allow_tf32 = recurrence.allow_tf32 = products.allow_bf16_reduced_precision_reduction = False
+    try:
+        yield
+    finally:
+        products.allow_tf32, recurrence.allow_tf32, products.allow_bf16_reduced_precision_reduction = before
+
+
+@contextmanager
+def _onednn(enabled: bool) -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # setting the flags warns about Intel GPUs, whatever is set
+        flags = torch.backends.mkldnn.flags(enabled=enabled)
+        flags.__enter__()
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            flags.__exit__(None, None, None)
+
+
+def hardware(device: torch.device) -> str:
+    """The device in words, for provenance."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} {_processor()}".strip() + f", {os.cpu_count()} cores"
+
+
+def _processor() -> str:
+    """The processor's name, from wherever this system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            named = [line.split(":", 1)[1].strip() for line in lines if line.startswith(("model name", "Model"))]
+        if not named:  # ARM cores have numbers there; lscpu knows their names
+            said = subprocess.run(
+                ["lscpu"], capture_output=True, text=True, timeout=10, env=os.environ | {"LC_ALL": "C"}
+            ).stdout
+            named = [line.split(":", 1)[1].strip() for line in said.splitlines() if line.startswith("Model name")]
+    except (OSError, subprocess.SubprocessError):
+        named = []
+    return named[0] if named else platform.processor()

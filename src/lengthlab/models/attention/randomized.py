@@ -1,0 +1,66 @@
+"""Rotary positions that are drawn at random, in order.
+
+Shapes: B samples, H heads, T tokens, Q of them with a query, C channels of a head, L positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.errors import LabError, require
+from lengthlab.models.attention.chance import Chance
+from lengthlab.models.attention.rotation import rotate, rotation_table
+from lengthlab.models.layout import PLAIN, Layout, pick
+
+
+@dataclass(frozen=True)
+class Randomized:
+    """Rotary positions that are drawn at random, in order (Ruoss et al. 2023, arXiv 2305.16843).
+
+    The T tokens of a sample stand at T positions out of 0 … limit - 1, drawn anew for every sample in training and once for
+    all when measured, so that long distances are met in short sequences. Drawn are T sorted numbers up to limit - T, to which
+    0 … T - 1 are added, so that no two are equal.
+    """
+
+    limit: int = 2048
+    base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        require(self.limit >= 1, f"positions.limit must be at least 1 token, not {self.limit}")
+        require(self.base > 0, f"positions.base must be above 0, not {self.base}")
+
+    def build(self, channels: int) -> nn.Module:
+        require(channels % 2 == 0, f"randomized positions rotate pairs of channels: a head needs an even width, not {channels}")
+        return _Randomized(channels, self.limit, self.base)
+
+
+class _Randomized(nn.Module):
+    cos_LC: Tensor
+    sin_LC: Tensor
+
+    def __init__(self, channels: int, limit: int, base: float) -> None:
+        super().__init__()
+        cos_LC, sin_LC = rotation_table(limit, channels, base, torch.device("cpu"), torch.float32)
+        self.register_buffer("cos_LC", cos_LC, persistent=False)
+        self.register_buffer("sin_LC", sin_LC, persistent=False)
+        self.chance = Chance()
+
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout = PLAIN) -> tuple[Tensor, Tensor]:
+        require(layout.position_BT is None, "randomized positions are drawn, but the task has ids of its own: take others")
+        position_BT = self._positions(len(k_BHTC), k_BHTC.shape[2])
+        position_BQ = pick(position_BT[..., None], layout.query_BQ)[..., 0]
+        return self._rotate(q_BHQC, position_BQ), self._rotate(k_BHTC, position_BT)
+
+    def _rotate(self, x_BHTC: Tensor, position_BT: Tensor) -> Tensor:
+        return rotate(x_BHTC, *(table_LC[position_BT][:, None].to(x_BHTC.dtype) for table_LC in (self.cos_LC, self.sin_LC)))
+
+    def _positions(self, samples: int, tokens: int) -> Tensor:
+        limit = len(self.cos_LC)
+        if tokens > limit:
+            raise LabError(f"randomized positions end at {limit} tokens, and there are {tokens}: raise positions.limit")
+        uniform_BT: Tensor = self.chance(samples, tokens)
+        drawn_BT = (uniform_BT * (limit - tokens + 1)).long().sort(dim=1).values
+        return drawn_BT + torch.arange(tokens, device=drawn_BT.device)

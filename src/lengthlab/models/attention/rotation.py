@@ -1,0 +1,31 @@
+"""Turning pairs of channels by an angle.
+
+Shapes: B samples, H heads, T tokens, C channels of a head, F pairs of them.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def rotation_table(tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """cos_TC and sin_TC of positions 0 … tokens - 1."""
+    with torch.inference_mode(False):  # the table is kept, and training cannot use what inference mode made
+        cos_1TC, sin_1TC = rotation(torch.arange(tokens, device="cpu")[None], channels, base, dtype)
+        return cos_1TC[0].to(device), sin_1TC[0].to(device)
+
+
+def rotation(position_BT: Tensor, channels: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every angle, repeated for both halves of the channels; angles are computed in fp64."""
+    device = position_BT.device
+    frequency_F = base ** -(torch.arange(0, channels, 2, dtype=torch.float64, device=device) / channels)
+    angle_BTF = position_BT[..., None].double() * frequency_F
+    angle_BTC = torch.cat((angle_BTF, angle_BTF), dim=-1)
+    return angle_BTC.cos().to(dtype), angle_BTC.sin().to(dtype)
+
+
+def rotate(x_BHTC: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair (x[i], x[i + C/2]) by its angle."""
+    low, high = x_BHTC.chunk(2, dim=-1)
+    return x_BHTC * cos + torch.cat((-high, low), dim=-1) * sin

@@ -1,0 +1,156 @@
+"""Causal self-attention: recall by content.
+
+Shapes: B samples, T tokens, Q of them with a query (all, or those named), D width, H heads, C = D / H channels of a head,
+E = 2D for keys and values. In a row of documents: N tokens of all, M of them with a query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lengthlab import kernels
+from lengthlab.errors import require
+from lengthlab.models.attention.positions import Biased, InitsWeights, Positions, Rotary
+from lengthlab.models.attention.rope import Rope
+from lengthlab.models.attention.scores import CustomWeights, PlainScores, Scores
+from lengthlab.models.attention.temperature import Temperature
+from lengthlab.models.layout import PLAIN, Documents, Layout, pick
+from lengthlab.models.linear import Linear
+from lengthlab.models.mixer import Mixer
+from lengthlab.registry import chosen
+
+PAIRS = 2**25
+"""Of query and key, at a time, where weights are written out."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Multi-head softmax attention with its four projections. Positions and scores are parts, or the name of one.
+
+    >>> Attention(heads=4, positions="none", scores="log-n")
+    Attention(heads=4, positions=NoPositions(), scores=LogN(first=0.43))
+    """
+
+    heads: int = 8
+    positions: Positions | str = Rope()
+    scores: Scores | str = PlainScores()
+
+    def __post_init__(self) -> None:
+        require(self.heads >= 1, f"model.heads must be at least 1, not {self.heads}")
+        object.__setattr__(self, "positions", chosen(Positions, self.positions))
+        object.__setattr__(self, "scores", chosen(Scores, self.scores))
+
+    def build(self, width: int) -> nn.Module:
+        require(width % self.heads == 0, f"model.heads = {self.heads} does not divide model.width = {width}")
+        assert not isinstance(self.positions, str)
+        assert not isinstance(self.scores, str)
+        return _Attention(width, self.heads, self.positions.build(width // self.heads), self.scores.build(self.heads, width))
+
+
+class _Attention(Mixer):
+    def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module) -> None:
+        super().__init__()
+        self.heads = heads
+        self.q = Linear(width, width)
+        self.kv = Linear(width, 2 * width)
+        self.positions = positions
+        self.scores = scores
+        self.out = Linear(width, width)
+        if isinstance(positions, InitsWeights):
+            with torch.no_grad():
+                for weight_DD in (self.q.weight, self.kv.weight[:width]):
+                    positions.init_weights(weight_DD.view(heads, -1, width))
+
+    @property
+    def _softmax_now(self) -> bool:
+        """Whether weights are a plain softmax; a temperature that adapts leaves training alone."""
+        return not isinstance(self.scores, CustomWeights) or (self.training and isinstance(self.scores, Temperature))
+
+    def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
+        out: Tensor = self.out(self._attend(x_BTD, self.q(x_BTD), self.kv(x_BTD), layout))
+        return out
+
+    def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
+        """Queries only where outputs are wanted; keys and values of all. In a row of documents, one kernel for all of them
+        where there is one for their sizes.
+        """
+        x_BQD = pick(x_BTD, layout.query_BQ)
+        q_BQD, kv_BTE = self.q(x_BQD), self.kv(x_BTD)
+        attend = self._attend if layout.documents is None else self._attend_documents
+        out: Tensor = self.out(attend(x_BQD, q_BQD, kv_BTE, layout))
+        return out
+
+    def _attend(self, x_BQD: Tensor, q_BQD: Tensor, kv_BTE: Tensor, layout: Layout) -> Tensor:
+        """Of a padded batch. PyTorch's own causal attention serves where every token has a query, weights are a softmax and
+        positions do not change scores; else scores are masked by what each query may see.
+        """
+        q_BHQC = self._heads(q_BQD)
+        k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
+        q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, layout)
+        q_BHQC = self.scores(q_BHQC, x_BQD, layout)
+        if layout.query_BQ is None and not isinstance(self.positions, Biased) and self._softmax_now:
+            mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
+        else:
+            mixed_BHQC = self._weigh(q_BHQC, k_BHTC, v_BHTC, layout)
+        return mixed_BHQC.transpose(1, 2).flatten(2)
+
+    def _weigh(self, q_BHQC: Tensor, k_BHTC: Tensor, v_BHTC: Tensor, layout: Layout) -> Tensor:
+        """Some queries at a time, so that memory grows with T and not with T²; gradients need all of it anyway."""
+        tokens = k_BHTC.shape[2]
+        index_BQ = layout.index(tokens, q_BHQC.device)
+        some = max(1, PAIRS // (k_BHTC.shape[:3].numel())) if not torch.is_grad_enabled() else q_BHQC.shape[2]
+        key_BT = torch.arange(tokens, device=q_BHQC.device)[None] if layout.position_BT is None else layout.position_BT
+        pieces = zip(torch.split(q_BHQC, some, dim=2), torch.split(index_BQ, some, dim=1), strict=True)
+        return torch.cat([self._weigh_some(q, k_BHTC, v_BHTC, index, key_BT) for q, index in pieces], dim=2)
+
+    def _weigh_some(self, q_BHQC: Tensor, k_BHTC: Tensor, v_BHTC: Tensor, index_BQ: Tensor, key_BT: Tensor) -> Tensor:
+        """What a query sees goes by the order of the tokens (`index_BQ`), what positions make of it by their ids (`key_BT`)."""
+        heads, tokens, channels = k_BHTC.shape[1:]
+        seen_BHQT = (torch.arange(tokens, device=index_BQ.device) <= index_BQ[:, :, None])[:, None]
+        bias_BHQT = None
+        if isinstance(self.positions, Biased):
+            rows = max(len(index_BQ), len(key_BT))
+            query_BQ = key_BT.expand(rows, -1).gather(1, index_BQ.expand(rows, -1))
+            bias_BHQT = self.positions.bias(query_BQ, key_BT, heads).to(q_BHQC.dtype)
+        if self._softmax_now:
+            mask = seen_BHQT if bias_BHQT is None else bias_BHQT.masked_fill(~seen_BHQT, -torch.inf)
+            return F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, attn_mask=mask)
+        scores_BHQT = q_BHQC @ k_BHTC.transpose(2, 3) / channels**0.5
+        scores_BHQT = scores_BHQT if bias_BHQT is None else scores_BHQT + bias_BHQT
+        assert isinstance(self.scores, CustomWeights)
+        return self.scores.weigh(scores_BHQT, seen_BHQT.expand_as(scores_BHQT)) @ v_BHTC
+
+    def _attend_documents(self, x_1MD: Tensor, q_1MD: Tensor, kv_1NE: Tensor, layout: Layout) -> Tensor:
+        """The same for every document of a row: by a kernel, or as a padded batch and back. A document has as many queries as
+        every other, or all of its tokens.
+        """
+        documents, query_1M = layout.documents, layout.query_BQ
+        assert documents is not None
+        by_kernel = isinstance(self.positions, Rotary) and self._softmax_now and layout.position_BT is None
+        if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
+            return self._attend_by_kernel(x_1MD, q_1MD, kv_1NE, query_1M, documents)
+        kv_BTE, padded = documents.pad(kv_1NE), layout.padded
+        if query_1M is None:
+            return documents.row(self._attend(documents.pad(x_1MD), documents.pad(q_1MD), kv_BTE, padded))
+        x_BQD, q_BQD = (each_1MD.view(documents.number, -1, each_1MD.shape[2]) for each_1MD in (x_1MD, q_1MD))
+        inside = Layout(padded.position_BT, documents.inside(query_1M))
+        return self._attend(x_BQD, q_BQD, kv_BTE, inside).flatten(0, 1)[None]
+
+    def _attend_by_kernel(
+        self, x_1MD: Tensor, q_1MD: Tensor, kv_1NE: Tensor, query_1M: Tensor | None, documents: Documents
+    ) -> Tensor:
+        assert isinstance(self.positions, Rotary)
+        tile = 1 << (documents.longest - 1).bit_length()
+        angles = self.positions.angles(max(16, tile), q_1MD.device)
+        index_1M = documents.index_1N if query_1M is None else documents.inside(query_1M).view(1, -1)
+        q_1MD = self.scores(self._heads(q_1MD), x_1MD, Layout(query_BQ=index_1M)).transpose(1, 2).flatten(2)
+        query_M = None if query_1M is None else query_1M[0]
+        rows = (documents.start_B, documents.length_B)
+        return kernels.attend(q_1MD[0], kv_1NE[0], angles, query_M, *rows, self.heads)[None]
+
+    def _heads(self, x_BTD: Tensor) -> Tensor:
+        return x_BTD.reshape(*x_BTD.shape[:2], self.heads, -1).transpose(1, 2)

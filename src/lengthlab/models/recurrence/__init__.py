@@ -1,0 +1,1 @@
+"""Recurrences: a state that is carried from token to token. One a file."""

@@ -1,0 +1,69 @@
+"""The recurrence: a state that is carried from token to token.
+
+Shapes: B samples, T tokens, N tokens of all documents of a row, D width, Q positions at which outputs are wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lengthlab import kernels
+from lengthlab.errors import require
+from lengthlab.models.layout import PLAIN, Documents, Layout, pick
+from lengthlab.models.mixer import Mixer
+from lengthlab.models.recurrence.scan import LstmScan
+
+LstmState = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Lstm:
+    """`nn.LSTM`, as wide as the model; the paper's are of one layer.
+
+    >>> Lstm().build(width=8)
+    _Lstm(
+      (cell): LSTM(8, 8, batch_first=True)
+    )
+    """
+
+    layers: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.layers >= 1, f"lstm.layers must be at least 1, not {self.layers}")
+
+    def build(self, width: int) -> nn.Module:
+        return _Lstm(width, self.layers)
+
+
+class _Lstm(Mixer):
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.cell = nn.LSTM(width, width, layers, batch_first=True)
+
+    def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
+        out_BTD: Tensor = self.cell(x_BTD)[0]
+        return out_BTD
+
+    def read(self, x_BTD: Tensor, state: LstmState | None) -> tuple[Tensor, LstmState]:
+        """Go on from a state: hidden and cell state of every layer."""
+        out_BTD, after = self.cell(x_BTD, state)
+        return out_BTD, after
+
+    def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
+        documents = layout.documents
+        return pick(self.mix(x_BTD, layout) if documents is None else self._scan(x_BTD, documents), layout.query_BQ)
+
+    def _scan(self, x_1ND: Tensor, documents: Documents) -> Tensor:
+        """Every document from its own beginning to its own end: by a kernel on a GPU, by few operations on a CPU."""
+        if self.cell.num_layers == 1 and kernels.serve_recurrence(x_1ND):
+            return kernels.scan_lstm(self.cell, x_1ND[0], documents.start_B, documents.length_B)[None]
+        if self.cell.num_layers > 1 or x_1ND.device.type != "cpu":
+            return documents.row(self.mix(documents.pad(x_1ND), PLAIN))
+        order_N, inverse_N, documents_T = documents.by_time
+        weight_ih, weight_hh, bias_ih, bias_hh = self.cell.parameters()
+        gates_in_N4D = F.linear(x_1ND[0].index_select(0, order_N), weight_ih, bias_ih + bias_hh)
+        out_ND: Tensor = LstmScan.apply(gates_in_N4D, weight_hh, documents_T.tolist())  # type: ignore[no-untyped-call]
+        return out_ND.index_select(0, inverse_N)[None]

@@ -1,0 +1,125 @@
+"""The files that a study leaves behind, and whether those that are committed are what its published rows come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+import lengthlab
+from lengthlab.errors import LabError, require
+from lengthlab.experiments.study import Beside, Section, Size, Study
+from lengthlab.report import provenance, traces
+from lengthlab.report.evidence import PUBLISHED, Evidence, Wanted, read_evidence, sizes_in
+from lengthlab.report.figure import pictures
+from lengthlab.report.markdown import markdown
+from lengthlab.report.page import Page
+from lengthlab.report.results import Results, gather
+from lengthlab.report.study_page import study_page
+from lengthlab.store import replace_file
+from lengthlab.store.rows import FILE, Row, as_jsonl
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Each file whole or not at all."""
+    for name, data in files.items():
+        replace_file(folder / name, data)
+    return [folder / name for name in files]
+
+
+def row_files(evidence: Evidence) -> dict[str, bytes]:
+    """`results.jsonl`, `provenance.json` and, where it is known how training went, `traces.jsonl`: what `--from` reads."""
+    files = {FILE: as_jsonl(evidence.rows), provenance.FILE: provenance.as_text(evidence.origins)}
+    files |= {traces.FILE: traces.as_jsonl(evidence.traces)} if evidence.traces else {}
+    return {name: text.encode() for name, text in files.items()}
+
+
+def page_files(page: Page, path: Path, drawn: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The page by the name of `path`, and its figures in the folder of that name beside it."""
+    figures = {f"{path.stem}/{name}": data for name, data in drawn.items() if name.endswith(".svg")}
+    return {path.name: markdown(page, f"{path.stem}/").encode(), **figures}
+
+
+def read_results(
+    study: Study,
+    sources: tuple[str, ...],
+    size: str | None = None,
+    sections: tuple[Section, ...] = (),
+    seeds: int | None = None,
+    command: str = "",
+) -> Results:
+    """What these folders have of a study: of the size asked for, or of the first that there are rows of. Without sections
+    named, the usual ones and those that there is something of.
+    """
+    there = [study.size(size)] if size else sizes_in(sources, study) or list(study.sizes)
+    found, chosen = _first(study, there, sources, sections, seeds, command)
+    arms = {row.arm for row in found.rows}
+    usual = [each for each in study.sections if each.usual or arms & {arm.name for arm in each.arms}]
+    return gather(study, chosen, sections or usual, found, beside_rows(study.beside, chosen, sources))
+
+
+def _first(
+    study: Study,
+    sizes: list[Size],
+    sources: tuple[str, ...],
+    sections: tuple[Section, ...],
+    seeds: int | None,
+    command: str,
+) -> tuple[Evidence, Size]:
+    """Of the first size that there is something of; the error of the first where there is nothing."""
+    problems: list[LabError] = []
+    for size in sizes:
+        try:
+            return read_evidence(sources, Wanted(study, size, sections, command), seeds), size
+        except LabError as error:
+            problems.append(error)
+    raise problems[0]
+
+
+def beside_rows(beside: Beside | None, size: Size, sources: tuple[str, ...]) -> tuple[Row, ...]:
+    """Rows of the arms beside a study, where there are some and they were trained on the same lengths."""
+    if not beside or beside.study.size(beside.size).trained != size.trained:
+        return ()
+    wanted = Wanted(beside.study, beside.study.size(beside.size))
+    rows: list[Row] = []
+    for source in dict.fromkeys(sources):
+        try:
+            rows += read_evidence((source,), wanted).rows
+        except LabError:  # most folders have none
+            continue
+    return tuple(dict.fromkeys(rows))
+
+
+def differences(study: Study) -> Iterator[str]:
+    """What the committed page of a study and its figures say otherwise than its published rows."""
+    root = Path(lengthlab.__file__).parents[2]
+    path = root / study.page
+    require(
+        path.is_file(), f"{study.page} is not here: pages are committed in a checkout of lengthlab, not in an installed one"
+    )
+    page = study_page(read_results(study, (str(root / PUBLISHED),)))
+    files = page_files(page, path, pictures(page, ["svg"]))
+    for name, data in files.items():
+        there = path.parent / name
+        if not there.is_file():
+            yield f"{there.relative_to(root)} is missing"
+        elif not _same(there.read_bytes(), data, name):
+            yield f"{there.relative_to(root)} differs"
+    figures = path.parent / path.stem
+    for old in sorted(figures.glob("*.svg")) if figures.is_dir() else ():
+        if f"{path.stem}/{old.name}" not in files:
+            yield f"{old.relative_to(root)} is on no page"
+
+
+def _same(there: bytes, here: bytes, name: str) -> bool:
+    """Figures by what they say: how they are drawn may change with matplotlib."""
+    return texts(there) == texts(here) if name.endswith(".svg") else there == here
+
+
+def texts(svg: bytes) -> list[str]:
+    """What a figure says."""
+    try:
+        drawing = ElementTree.fromstring(svg.decode())
+    except (ElementTree.ParseError, UnicodeDecodeError):
+        return []
+    return [node.text or "" for node in drawing.iter("{http://www.w3.org/2000/svg}text")]

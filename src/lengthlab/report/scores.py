@@ -1,0 +1,117 @@
+"""Accuracies over length, each with its seeds, its interval and what a reference says: a pure function of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lengthlab.errors import LabError
+from lengthlab.store.ids import same_run
+from lengthlab.store.interval import wilson
+from lengthlab.store.rows import Row
+
+AGREES, DIFFERS, SILENT, MISSING = "agrees", "differs", "silent", "missing"
+VERDICTS = (AGREES, DIFFERS, SILENT, MISSING)
+MARGIN = 0.05
+"""How far apart two accuracies may be and still agree."""
+ROUNDING = 1e-9
+"""0.95 and 1.00 are 0.05 apart, whatever binary fractions say."""
+GOOD = 0.90
+"""Accuracies above this are set off: bold, or green."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """An accuracy at one length: a row of ours for each seed, and the value of a reference.
+
+    `interval` is Wilson's over the samples of all seeds together. Every seed answers the same samples, and how much seeds
+    differ is not in it: `by_seed` shows that.
+    """
+
+    length: int
+    rows: tuple[Row, ...] = ()
+    reference: float | None = None
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        return {row.seed: row.accuracy for row in self.rows}
+
+    @property
+    def mean(self) -> float | None:
+        """Over seeds."""
+        return sum(self.by_seed.values()) / len(self.rows) if self.rows else None
+
+    @property
+    def samples(self) -> int:
+        return sum(row.total for row in self.rows)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson(sum(row.correct for row in self.rows), self.samples)
+
+    @property
+    def verdict(self) -> str:
+        return verdict(self.reference, self.mean)
+
+
+def verdict(reference: float | None, ours: float | None) -> str:
+    """
+    >>> verdict(1.0, 0.95), verdict(1.0, 0.949), verdict(None, 0.5), verdict(1.0, None)
+    ('agrees', 'differs', 'silent', 'missing')
+    """
+    if ours is None:
+        return MISSING
+    if reference is None:
+        return SILENT
+    return AGREES if abs(ours - reference) <= MARGIN + ROUNDING else DIFFERS
+
+
+@dataclass(frozen=True)
+class Series:
+    """The scores of one question, by length. `missing`: seeds that others beside it have."""
+
+    question: str
+    scores: tuple[Score, ...]
+    missing: tuple[int, ...] = ()
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted({seed for score in self.scores for seed in score.by_seed})
+
+    @property
+    def runs(self) -> list[str]:
+        return list(dict.fromkeys(row.run for score in self.scores for row in score.rows))
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        return Counter(score.verdict for score in self.scores)
+
+    def at(self, length: int) -> Score:
+        """The score at a length; an empty one where nothing was asked there."""
+        return next((score for score in self.scores if score.length == length), Score(length))
+
+    def of_seed(self, seed: int) -> list[Row]:
+        return [row for score in self.scores for row in score.rows if row.seed == seed]
+
+
+def one_a_seed(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The rows of an arm, a question and a length by seed; two runs of a seed cannot be one number."""
+    by_seed: dict[int, Row] = {}
+    for row in rows:
+        other = by_seed.setdefault(row.seed, row)
+        if not same_run(other.run, row.run):
+            what = f"{row.arm} {row.model} {row.training}, seed {row.seed}"
+            raise LabError(f"two runs claim {what}: {other.run} and {row.run}; leave the rows of one of them out")
+    return tuple(by_seed[seed] for seed in sorted(by_seed))
+
+
+def tally(series: Sequence[Series]) -> str:
+    """How many values come to which verdict.
+
+    >>> tally([Series("all", (Score(5), Score(10)))])
+    '2 values: 2 missing'
+    """
+    counts = sum((each.verdicts for each in series), Counter[str]())
+    words = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+    return f"{counts.total()} value{'s' if counts.total() != 1 else ''}: {', '.join(words)}"

@@ -1,0 +1,101 @@
+"""Learning rates as data: a number is a constant one; the others go by the step of their phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import cos, isfinite, pi
+
+from lengthlab.errors import require
+from lengthlab.registry import register
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate that changes from step to step: up to `peak` over the first `warm_up` steps, then as its kind says."""
+
+    peak: float
+    warm_up: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "peak", float(self.peak))
+        require(isfinite(self.peak) and self.peak >= 0, f"a learning rate is a finite number of at least 0, not {self.peak}")
+        require(isinstance(self.warm_up, int) and self.warm_up >= 0, f"warm_up is a number of steps, not {self.warm_up}")
+
+    def at(self, step: int, steps: int) -> float:
+        """Of a step, counted from 0, in a phase of so many steps; at most so many, where training itself decides."""
+        if step < self.warm_up:
+            return self.peak * (step + 1) / self.warm_up
+        return self.after((step - self.warm_up) / max(1, steps - self.warm_up))
+
+    def after(self, share: float) -> float:
+        """When this share of the steps after the warm-up is over."""
+        return self.peak
+
+    def over(self, number: float) -> Rate:
+        """Divided by a number."""
+        return replace(self, peak=self.peak / number)
+
+
+@dataclass(frozen=True)
+class WarmUp(Rate):
+    """Up to `peak`, and on at that.
+
+    >>> [WarmUp(peak=0.4, warm_up=4).at(step, steps=10) for step in (0, 1, 3, 9)]
+    [0.1, 0.2, 0.4, 0.4]
+    """
+
+
+@dataclass(frozen=True)
+class Linear(Rate):
+    """Up to `peak`, then down to `last` in a straight line."""
+
+    last: float = 0.0
+
+    def after(self, share: float) -> float:
+        return self.peak + (self.last - self.peak) * share
+
+    def over(self, number: float) -> Rate:
+        return replace(self, peak=self.peak / number, last=self.last / number)
+
+
+@dataclass(frozen=True)
+class Cosine(Rate):
+    """Up to `peak`, then down to `last` along half a cosine.
+
+    >>> [round(Cosine(peak=1.0).at(step, steps=4), 3) for step in range(4)]
+    [1.0, 0.854, 0.5, 0.146]
+    """
+
+    last: float = 0.0
+
+    def after(self, share: float) -> float:
+        return self.last + (self.peak - self.last) * (1 + cos(pi * share)) / 2
+
+    def over(self, number: float) -> Rate:
+        return replace(self, peak=self.peak / number, last=self.last / number)
+
+
+register(Rate, "warm-up", WarmUp)
+register(Rate, "linear", Linear)
+register(Rate, "cosine", Cosine)
+
+AnyRate = float | Rate
+"""A constant, or one that changes."""
+
+LearningRate = AnyRate | Mapping[str, AnyRate]
+"""One for all, or one for each named part and one for the `rest`."""
+
+
+def divided(rate: LearningRate, number: float) -> LearningRate:
+    """
+    >>> divided({"attention": 0.5, "rest": Cosine(1.0)}, 2)
+    {'attention': 0.25, 'rest': Cosine(peak=0.5, warm_up=0, last=0.0)}
+    """
+    if isinstance(rate, Mapping):
+        return {part: _divided(each, number) for part, each in rate.items()}
+    return _divided(rate, number)
+
+
+def _divided(rate: AnyRate, number: float) -> AnyRate:
+    return rate.over(number) if isinstance(rate, Rate) else rate / number

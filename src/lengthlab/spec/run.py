@@ -1,0 +1,207 @@
+"""A run: everything that determines a result, as data. Same content, same id, same result."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.models import AnyModel
+from lengthlab.models.attention.sharpening import check_sharpening
+from lengthlab.models.attention.temperature import Temperature
+from lengthlab.spec import content
+from lengthlab.spec.hints import check_fields
+from lengthlab.spec.optimizer import Adam, Optimizer
+from lengthlab.spec.schedule import Mastered, Phase, Schedule
+from lengthlab.spec.seeds import seed_for
+from lengthlab.spec.source import Sources
+from lengthlab.store.ids import SHORT, hash_of
+from lengthlab.switch import find
+from lengthlab.tasks import Mixture, Task
+
+RESULTS = 2
+"""Goes up with every change of the package that changes the result of a run, and so changes the id of every run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Train `model` on `task` with sequences of `lengths`, as `schedule` says.
+
+    `evaluate` names the lengths to measure at afterwards. It is not part of the id: measuring more never trains again.
+
+    >>> import lengthlab as ll
+    >>> run = ll.Run(ll.tasks.ModuloRecall(keys=32), ll.models.lstm(width=16), ll.end_to_end(100), lengths=(1, 10), batch=8)
+    >>> Run.from_json(run.to_json()) == run
+    True
+    """
+
+    task: Task
+    model: AnyModel
+    schedule: Schedule
+    lengths: tuple[int, int] = (1, 25)
+    batch: int = 256
+    seed: int = 0
+    evaluate: tuple[int, ...] = ()
+    optimizer: Optimizer = field(default=Adam(), metadata={"added": "0.1"})
+
+    def __post_init__(self) -> None:
+        for name in ("lengths", "evaluate"):
+            value: object = getattr(self, name)
+            object.__setattr__(self, name, tuple(value) if isinstance(value, list) else value)
+        paired = isinstance(self.lengths, tuple) and len(self.lengths) == 2
+        require(paired, f"lengths must be [shortest, longest], not {self.lengths!r}")
+        self._check_model()
+        check_fields(self, "")
+        object.__setattr__(self, "schedule", self.schedule.settled(self.task.state))
+        require(self.batch >= 1, f"batch must be at least 1, not {self.batch}")
+        require(self.seed >= 0, f"seed must be at least 0, not {self.seed}")
+        require(
+            1 <= self.lengths[0] <= self.lengths[1],
+            f"lengths must be [shortest, longest] with 1 <= shortest <= longest, not {list(self.lengths)}",
+        )
+        for length in (*self.lengths, *self.evaluate):
+            self.task.check_length(length)
+        blueprint = _blueprint_of(self.model, self.task.vocabulary)
+        for phase in self.schedule.phases:
+            self._check_phase(phase, blueprint)
+        self._check_temperatures(blueprint)
+
+    def _check_model(self) -> None:
+        """A module is no data, and the commonest mistake."""
+        if isinstance(self.model, nn.Module) or (isinstance(self.model, type) and issubclass(self.model, nn.Module)):
+            name = getattr(self.model, "__name__", type(self.model).__name__)
+            raise LabError(f"model is an nn.Module, and a run is data: write ll.models.module({name}, ...) with its arguments")
+
+    def _check_phase(self, phase: Phase, blueprint: nn.Module) -> None:
+        for question in phase.asks:
+            known = ", ".join(self.task.questions)
+            require(
+                question in self.task.questions,
+                f"the schedule asks '{question}', but task '{self.task.name}' asks only: {known}",
+            )
+        for length in phase.lengths or ():
+            self.task.check_length(length)
+        if phase.mixture:
+            require(isinstance(self.task, Mixture), f"a phase has a mixture, and task '{self.task.name}' is none")
+            cast(Mixture, self.task).weighted(phase.mixture)
+        if isinstance(phase.length, Mastered):
+            self._check_mastered(phase.length, phase.asks or self.task.questions)
+        for part in (*phase.off, *(name for name in phase.rates if name != "rest")):
+            try:
+                find(blueprint, part)
+            except LabError as error:
+                raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
+
+    def _check_mastered(self, goal: Mastered, asked: tuple[str, ...]) -> None:
+        known = ", ".join(asked)
+        require(
+            goal.question in asked,
+            f"the schedule waits until '{goal.question}' is mastered, but task '{self.task.name}' is asked only: {known}",
+        )
+        try:
+            self.task.check_length(goal.times * self.lengths[1])
+        except LabError as error:
+            raise LabError(f"the schedule looks at {goal.times} times the longest length: {error}") from None
+
+    def _check_temperatures(self, blueprint: nn.Module) -> None:
+        """What is fitted after training has to be right before it."""
+        waiting = {part.made_of for part in blueprint.modules() if isinstance(part, Temperature) and part.waits}
+        require(len(waiting) <= 1, "adaptive temperatures that are fitted after training are to be the same in all attention")
+        for temperature in waiting:
+            question, asked = temperature.question, self.task.questions
+            known = question in asked
+            require(known, f"scores.question: task '{self.task.name}' has no question '{question}'; {nearest(question, asked)}")
+            check_sharpening(blueprint)
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of the content, `evaluate` left out."""
+        return hash_of(self.to_json())
+
+    @cached_property
+    def settings(self) -> str:
+        """The same for all runs that differ in their seed alone."""
+        return hash_of(self.to_json(), without=("evaluate", "seed"), digits=SHORT)
+
+    @property
+    def label(self) -> str:
+        return f"{self.model.name} {self.schedule.name} seed {self.seed}"
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """After how many steps each phase is over; at most, where training itself decides."""
+        return tuple(accumulate(phase.steps_at(self.batch) for phase in self.schedule.phases))
+
+    @property
+    def steps(self) -> int:
+        """All of them; at most, where training itself decides."""
+        return self.ends[-1]
+
+    def phase_at(self, clock: int) -> int:
+        """Which phase a step of the schedule (counted from 0) belongs to; the number of phases once all are over."""
+        return bisect_right(self.ends, clock)
+
+    @property
+    def measured_at(self) -> tuple[int, ...]:
+        """`evaluate`, or 1, 2, 3 and 4 times the longest training length as far as the task reaches."""
+        longest = self.lengths[1]
+        limit = self.task.longest or 4 * longest
+        usual = [times * longest for times in (1, 2, 3, 4) if times * longest <= limit]
+        return tuple(dict.fromkeys(self.evaluate or usual))
+
+    def network(self) -> nn.Module:
+        """A fresh network, with weights that the seed determines; the global random state is left as it was."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_for("weights", self.seed))
+            return self.model.build(self.task.vocabulary)
+
+    def to_json(self) -> content.Json:
+        """The content as plain data; a user's own files go along as text."""
+        sources = Sources()
+        data = content.fields_to_json(self, sources)
+        evaluate = data.pop("evaluate")
+        return {"results": RESULTS, **data, "files": sources.texts(), "evaluate": evaluate}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Run:
+        """The run of that content."""
+        try:
+            require(data["results"] == RESULTS, f"made by a version of the package with other results ({data['results']})")
+            names = [each.name for each in fields(cls) if each.name in data or "added" not in each.metadata]
+            return cls(**{name: content.from_json(data[name], data["files"]) for name in names})
+        except (KeyError, TypeError, ValueError) as error:
+            raise LabError(f"not the content of a run: {type(error).__name__} {error}") from None
+
+
+def _blueprint_of(model: Any, vocabulary: int) -> nn.Module:
+    """A network to check names and sizes by, before anything is written; its numbers take no memory."""
+    try:
+        hash(model)
+    except TypeError:  # a model with a dict among its fields cannot be looked up
+        return _blueprint.__wrapped__(model, vocabulary)
+    return _blueprint(cast(Hashable, model), vocabulary)
+
+
+@lru_cache(maxsize=128)
+def _blueprint(model: Any, vocabulary: int) -> nn.Module:
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return _without_numbers(model, vocabulary) or model.build(vocabulary).to("meta")
+    except Exception as error:
+        raise LabError(f"model '{model.name}' cannot be built: {explain(error)}") from error
+
+
+def _without_numbers(model: AnyModel, vocabulary: int) -> nn.Module | None:
+    """The network as shapes alone; none of a model that computes with its weights while it is built."""
+    try:
+        with torch.device("meta"):
+            return model.build(vocabulary)
+    except Exception:  # built with numbers, it is well, or says what is wrong
+        return None

@@ -1,0 +1,230 @@
+"""When what learns: a schedule is a row of phases, each with its length, its learning rates, the parts that are off and the
+questions that count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, isfinite
+from typing import Literal
+
+from lengthlab.errors import require
+from lengthlab.registry import kebab, register
+from lengthlab.spec.rate import AnyRate, LearningRate, Rate, divided
+
+EPOCH = 2**14
+"""Samples in one of the paper's epochs; its data is drawn afresh, so an epoch is only a unit of length."""
+
+BLOCK = 50
+"""Steps that are made in one go: their data is drawn together, and on a GPU nobody looks in between."""
+
+Covers = Literal["part", "sublayers", "function"]
+OFF: dict[Covers, tuple[str, ...]] = {"part": ("attention",), "sublayers": ("attend", "mlp"), "function": ("attend",)}
+"""What "deactivate the attention modules" covers: the whole attention part, all of it but the norms, or the attention
+function alone.
+"""
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """A length given in the paper's epochs of 2^14 samples."""
+
+    number: float
+
+    def __post_init__(self) -> None:
+        require(isfinite(self.number) and self.number > 0, f"a phase lasts more than 0 epochs, not {self.number} epochs")
+        object.__setattr__(self, "number", float(self.number))  # 3 and 3.0 are one content
+
+
+@dataclass(frozen=True)
+class Mastered:
+    """A length that training itself decides: the phase is over when `question` was right in at least `accuracy` of 200 samples
+    kept for that, at so many `looks` in a row, `every` steps apart; after `limit` steps in any case. If no question is named,
+    it is what the task calls its state, or else the first that the phase asks.
+
+    The samples are of `times` times the longest training length: 1 is inside the training range; more is a probe beyond it,
+    which decides when the phase ends and is never learned from.
+
+    >>> delayed(first=Mastered("modulo", accuracy=0.95), joint=16_000).phases[0].steps_at(batch=256)  # at most
+    20000
+    """
+
+    question: str = ""
+    accuracy: float = 0.99
+    times: int = 1
+    looks: int = 3
+    every: int = 100
+    limit: int = 20_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "accuracy", float(self.accuracy))  # 1 and 1.0 are one content
+        require(0 < self.accuracy <= 1, f"accuracy must be more than 0 and at most 1, not {self.accuracy}")
+        for name in ("times", "looks", "every", "limit"):
+            value = getattr(self, name)
+            require(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, not {value}")
+        require(self.every % BLOCK == 0, f"every must be a multiple of {BLOCK}, the steps made in one go, not {self.every}")
+        require(self.limit > self.every, f"limit must be more than every = {self.every}, or nobody looks, not {self.limit}")
+
+
+Duration = int | Epochs | Mastered
+"""Steps, epochs of 2^14 samples, or until a question is mastered."""
+
+
+def epochs(number: float) -> Epochs:
+    """So many times 2^14 samples.
+
+    >>> Phase(epochs(3), lr=1e-4).steps_at(batch=64)
+    768
+    """
+    return Epochs(number)
+
+
+STATE = ("<state>",)
+"""Asked by a phase: what the task calls its state (`Task.state`)."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`off`: names of parts that are switched off. `asks`: questions that count in the loss; none named means all, `STATE` what
+    the task calls its state. `lengths`: those of the sequences, where they are not the run's. `mixture`: the shares of the
+    tasks of a mixture, where they are not its own.
+    """
+
+    length: Duration
+    lr: LearningRate = 1e-4
+    off: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    lengths: tuple[int, int] | None = field(default=None, metadata={"added": "0.2"})
+    mixture: tuple[float, ...] = field(default=(), metadata={"added": "0.2"})
+
+    def __post_init__(self) -> None:
+        lr = self.lr
+        lr = {part: _rate(rate) for part, rate in lr.items()} if isinstance(lr, Mapping) else _rate(lr)
+        lengths = None if self.lengths is None else tuple(self.lengths)
+        lists = {"off": tuple(self.off), "asks": tuple(self.asks), "mixture": tuple(map(float, self.mixture))}
+        for name, value in (lists | {"lr": lr, "lengths": lengths}).items():
+            object.__setattr__(self, name, value)  # 1 and 1.0, list and tuple are one content
+        if not isinstance(self.length, (Epochs, Mastered)):
+            _check_length("length", self.length)
+        if isinstance(self.lr, Mapping):
+            require("rest" in self.lr, "schedule.lr by part needs a 'rest', the learning rate of everything not named")
+
+    @property
+    def rates(self) -> dict[str, AnyRate]:
+        """Learning rate by part; `rest` is always there."""
+        return dict(self.lr) if isinstance(self.lr, Mapping) else {"rest": self.lr}
+
+    def settled(self, state: Sequence[str]) -> Phase:
+        """With questions in place of what was left to the task, whose state these are."""
+        asks = tuple(state) if self.asks == STATE else self.asks
+        require(self.asks != STATE or bool(asks), "the task names no state, so say what the first phase asks: schedule.asks")
+        length = self.length
+        if isinstance(length, Mastered) and not length.question:
+            known = [question for question in state if not asks or question in asks] or asks
+            require(bool(known), "the task names no state, so say which question is to be mastered, or how long it takes")
+            length = replace(length, question=known[0])
+        return replace(self, length=length, asks=asks)
+
+    def steps_at(self, batch: int) -> int:
+        """How many steps; at most, where training itself decides."""
+        if isinstance(self.length, Mastered):
+            return self.length.limit
+        return ceil(self.length.number * EPOCH / batch) if isinstance(self.length, Epochs) else self.length
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A name for the tables and the phases in order."""
+
+    name: str
+    phases: tuple[Phase, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.phases) >= 1, "a schedule has at least one phase")
+
+    def settled(self, state: Sequence[str]) -> Schedule:
+        """For a task whose state these questions are."""
+        return replace(self, phases=tuple(phase.settled(state) for phase in self.phases))
+
+
+def end_to_end(
+    joint: Duration = Epochs(500),
+    last: Duration = 0,
+    lr: LearningRate = 1e-4,
+    last_lr: LearningRate | None = None,
+) -> Schedule:
+    """Everything on from the first step: `joint` at `lr`, then `last` at `last_lr` (a tenth of `lr` if not given).
+
+    The paper: 500 epochs at 1e-4, then 1e-5; it does not say for how long.
+
+    >>> [phase.rates for phase in end_to_end(5_000, last=500).phases]
+    [{'rest': 0.0001}, {'rest': 1e-05}]
+    """
+    return Schedule("end-to-end", _joint(joint, last, lr, last_lr))
+
+
+def delayed(
+    first: Duration | None = None,
+    joint: Duration = Epochs(500),
+    last: Duration = 0,
+    lr: LearningRate = 1e-4,
+    first_lr: LearningRate | None = None,
+    last_lr: LearningRate | None = None,
+    asks: tuple[str, ...] = STATE,
+    covers: Covers = "part",
+) -> Schedule:
+    """Attention is off for `first` and the recurrence is asked `asks` alone, which is what the task calls its state if it is
+    not said; then as end to end.
+
+    If `first` is not given, training decides: attention opens when the first of `asks` is mastered. Then nothing
+    has to be guessed; a longer delay may do better (`lengthlab reproduce plateau`).
+
+    The paper: 1500 epochs of the recurrence at 1e-4, then 500 with attention at 1e-4, then 1e-5. It does not say what the
+    recurrence is asked at first; asked `modulo` alone, recall comes up soon after attention is opened. `covers` says what is
+    off: the whole attention part, so that the recurrence speaks to the head (`part`); attention and MLP in each of its
+    blocks, whose norms stay (`sublayers`); or the attention function inside its blocks (`function`).
+
+    >>> import lengthlab as ll
+    >>> task, model = ll.tasks.ModuloRecall(), ll.models.hybrid_block(width=16)
+    >>> ll.Run(task, model, delayed(2_000, joint=16_000)).schedule.phases[0]
+    Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',), lengths=None, mixture=())
+    >>> ll.Run(task, model, delayed(joint=16_000)).schedule.phases[0].length
+    Mastered(question='modulo', accuracy=0.99, times=1, looks=3, every=100, limit=20000)
+    """
+    require(first is not None or bool(asks), "schedule.first: say how long; with all questions asked none is to be mastered")
+    first = Mastered("" if asks == STATE else asks[0]) if first is None else first
+    require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
+    _check_length("first", first)
+    alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
+    return Schedule("delayed", (alone, *_joint(joint, last, lr, last_lr)))
+
+
+def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningRate | None) -> tuple[Phase, ...]:
+    _check_length("joint", joint)
+    _check_length("last", last, least=0)
+    phases = (Phase(joint, lr),)
+    return phases if last == 0 else (*phases, Phase(last, divided(lr, 10) if last_lr is None else last_lr))
+
+
+def _check_length(name: str, length: Duration, least: int = 1) -> None:
+    if not isinstance(length, (Epochs, Mastered)):
+        whole = isinstance(length, int) and not isinstance(length, bool)
+        steps = f"at least {least} step{'s' if least != 1 else ''}"
+        require(whole, f"schedule.{name} must be a whole number of steps, not {length!r}")
+        require(length >= least, f"schedule.{name} must be {steps}, not {length}")
+
+
+def _rate(rate: AnyRate) -> AnyRate:
+    if isinstance(rate, Rate):
+        return rate
+    require(isfinite(rate) and rate >= 0, f"schedule.lr must be a finite number of at least 0, not {rate}")
+    return float(rate)
+
+
+register(Schedule, "end-to-end", end_to_end)
+register(Schedule, "delayed", delayed)
+register(Schedule, "schedule", Schedule)
+for _length in (Epochs, Mastered):
+    register(_length, kebab(_length.__name__), _length)
+register(Phase, "phase", Phase)

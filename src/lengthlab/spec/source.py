@@ -1,0 +1,167 @@
+"""A user's own file as part of a run: `my_models.py:three_lstms` names what is in it, and its text travels with the run.
+
+A text is run once in a process, and not at all where the module that it is the text of is there already.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+from lengthlab.errors import LabError, explain, nearest
+from lengthlab.spec.own_file import check_alone, check_unedited
+from lengthlab.spec.script import TYPED_IN, definitions
+
+Files = dict[str, str]
+TEXT, PLACE = "__lengthlab_text__", "__lengthlab_place__"
+
+
+def is_reference(name: str) -> bool:
+    """Whether a name means something in a file.
+
+    >>> is_reference("my_models.py:three_lstms"), is_reference("lstm")
+    (True, False)
+    """
+    return ".py:" in name
+
+
+def load_reference(reference: str, folder: Path) -> object:
+    """What `FILE.py:NAME` names, FILE looked up from `folder`."""
+    file, _, name = reference.rpartition(":")
+    path = (folder / file).resolve()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LabError(f"'{reference}': {path} cannot be read ({getattr(error, 'strerror', error)})") from None
+    module = load_text(path.name, text)
+    vars(module).setdefault(PLACE, path)
+    return member(module, name)
+
+
+def load_text(file: str, text: str) -> ModuleType:
+    """The module of this text; it is run if it is not there yet. It stands alone: its neighbours do not travel with a run."""
+    there = find_module(file, text)
+    if there is not None:
+        return there
+    module = ModuleType(_name(file, text))
+    module.__file__ = file
+    setattr(module, TEXT, text)
+    sys.modules[module.__name__] = module  # dataclasses look their module up while they are made
+    place = f"{module.__name__}/{file}"
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)  # whoever asks for its source finds it
+    try:
+        with _loading(file):
+            exec(compile(text, place, "exec", dont_inherit=True), vars(module))
+    except BaseException as error:
+        del sys.modules[module.__name__]
+        if isinstance(error, LabError) or not isinstance(error, (Exception, SystemExit)):
+            raise
+        alone = "; such a file stands alone, or imports what is installed" if isinstance(error, ImportError) else ""
+        raise LabError(f"{file} cannot be loaded: {explain(error)}{alone}") from error
+    return module
+
+
+def find_module(file: str, text: str) -> ModuleType | None:
+    """The module of this text, if it is there: loaded by us, imported, or the script that is running."""
+    if _name(file, text) in sys.modules:
+        return sys.modules[_name(file, text)]
+    for module in list(sys.modules.values()):
+        path = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+        if isinstance(path, str) and Path(path).name == file and not hasattr(module, TEXT) and _is_of(module, text):
+            return module
+    return None
+
+
+def member(module: ModuleType, name: str) -> object:
+    """One name of a module."""
+    if not hasattr(module, name):
+        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        raise LabError(f"{Path(str(module.__file__)).name} has no '{name}'; {nearest(name, own or ['nothing'])}")
+    found: object = getattr(module, name)
+    return found
+
+
+class Sources:
+    """The files of users that a run needs: classes and functions are noted, then their files are read."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+
+    def add(self, thing: type | FunctionType) -> str:
+        """Note a class or function, and give its name in a run: `FILE.py:NAME`."""
+        path = getattr(sys.modules.get(thing.__module__), "__file__", None)
+        if not path:
+            raise LabError(f"{thing.__name__} has no source file, so a run with it could not be repeated: {TYPED_IN}")
+        self._names.setdefault(thing.__module__, []).append(thing.__name__)
+        return f"{Path(path).name}:{thing.__name__}"
+
+    def texts(self) -> Files:
+        """The text of every file by its name, as it goes along with the run."""
+        files: Files = {}
+        for name, things in self._names.items():
+            module = sys.modules[name]
+            file = Path(str(module.__file__)).name
+            text = _text_of(module, things)
+            check_alone(file, text, vars(module).get(PLACE) or (None if hasattr(module, TEXT) else Path(str(module.__file__))))
+            if files.setdefault(file, text) != text:
+                raise LabError(f"two different files of one run are named {file}; give one of them another name")
+        return files
+
+
+def refuse_while_loading(what: str) -> None:
+    """Nothing is trained by a file that is being loaded: it would train without end."""
+    file = getattr(_LOADED, "file", None)
+    if file:
+        raise LabError(f'{file} calls {what} when it is loaded: put that under `if __name__ == "__main__":`')
+
+
+_LOADED = threading.local()
+
+
+@contextmanager
+def _loading(file: str) -> Iterator[None]:
+    before = getattr(_LOADED, "file", None)
+    _LOADED.file = file
+    try:
+        yield
+    finally:
+        _LOADED.file = before
+
+
+def _name(file: str, text: str) -> str:
+    return f"lengthlab_file_{sha256(f'{file}/{text}'.encode()).hexdigest()[:16]}"
+
+
+def _text_of(module: ModuleType, names: list[str]) -> str:
+    """The text of a module; of the script that is running, what is needed for these names."""
+    loaded: str | None = getattr(module, TEXT, None)
+    if loaded is not None:
+        return loaded
+    path = Path(str(module.__file__))
+    try:
+        text = path.read_text(encoding="utf-8")
+        check_unedited(module, text)
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError):
+        what = f"{names[0]} has no source file that can be read ({path.name})"
+        raise LabError(f"{what}, so a run with it could not be repeated: {TYPED_IN}") from None
+    return definitions(text, path.name, names) if module is sys.modules.get("__main__") else text
+
+
+def _is_of(module: ModuleType, text: str) -> bool:
+    """Whether a text is that of a module which was imported, or what is needed of the script that is running."""
+    try:
+        names = [name for name in _defined(text) if name in vars(module)]
+        return _text_of(module, names) == text
+    except (LabError, SyntaxError, ValueError):
+        return False
+
+
+def _defined(text: str) -> list[str]:
+    return [each.name for each in ast.parse(text).body if isinstance(each, (ast.ClassDef, ast.FunctionDef))]

@@ -1,0 +1,260 @@
+"""A TOML file of runs. A name stands for something registered, or for something in one's own file (`my_models.py:three_lstms`).
+
+What a table means is decided by the type of the parameter that it goes to, never by the parameter's name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.models.model import AnyModel
+from lengthlab.models.module import VOCABULARY, Module, makes_module
+from lengthlab.registry import kind_of, look_up, registered, word_for
+from lengthlab.spec import source
+from lengthlab.spec.hints import fits, hints_of, is_protocol, item_hint, members_of, missing_of, words_for
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Epochs
+
+RUN = hints_of(Run)
+KEYS = (*RUN, "seeds")
+
+
+def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
+    """The runs of a file, `task.modulus=7` and the like applied to each."""
+    path = Path(path)
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LabError(f"{path} is not valid TOML: {error}") from None
+    unknown = [key for key in tables if key != "run"]
+    require(not unknown, f"{path}: unknown key '{''.join(unknown[:1])}'; runs are written as [[run]] tables")
+    listed = tables.get("run", [])
+    tabled = isinstance(listed, list) and len(listed) > 0 and all(isinstance(table, dict) for table in listed)
+    require(tabled, f"{path} has no [[run]] table")
+    runs: list[Run] = []
+    for number, table in enumerate(listed, start=1):
+        try:
+            for override in overrides:
+                _override(table, override)
+            runs += _runs(table, path.parent)
+        except LabError as error:
+            raise LabError(f"{path}, run {number}: {error}") from error.__cause__
+    return runs
+
+
+def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
+    for key in table:
+        require(key in KEYS, f"unknown key '{key}'; {nearest(key, KEYS)}")
+    for key in ("task", "model", "schedule"):
+        require(key in table, f"'{key}' is missing")
+    require(not ("seed" in table and "seeds" in table), "give 'seed' or 'seeds', not both")
+    defaults = {field.name: field.default for field in fields(Run)}
+    kept = [key for key in table if key not in ("seed", "seeds")]
+    given = {key: _read(table[key], RUN[key], key, folder, defaults[key]) for key in kept}
+    seeds = _read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
+    require(len(seeds) > 0, "seeds must name at least one seed")
+    return [Run(**given, seed=seed) for seed in seeds]
+
+
+def make(kind: Any, value: Any, folder: Path = Path(), where: str = "") -> Any:
+    """Something of that kind: `"lstm"`, `{name = "lstm", width = 64}`, `"my_models.py:three_lstms"`.
+
+    A thing that has a name of its own says what it is by `kind` instead: `{kind = "named", name = "attention", part = ...}`.
+    """
+    where = where or word_for(kind)
+    table = {"name": value} if isinstance(value, str) else value
+    named = isinstance(table, dict) and isinstance(table.get("kind", table.get("name")), str)
+    require(named, f"{where} must be a name, or a table with a 'name', not {value!r}")
+    key = "kind" if "kind" in table else "name"
+    name = table[key]
+    maker = source.load_reference(name, folder) if source.is_reference(name) else look_up(kind, name)
+    if not callable(maker):
+        raise LabError(f"{where}: {name} is a {type(maker).__name__}, and has to be what makes a {word_for(kind)}")
+    given = {word: item for word, item in table.items() if word != key}
+    made = _call(maker, given, where, name, folder, kind is AnyModel and makes_module(maker))
+    lacks = f": it lacks {' and '.join(map(repr, missing_of(made, kind)))}" if missing_of(made, kind) else ""
+    require(fits(made, kind), f"{name} made a {type(made).__name__}, which is not a {word_for(kind)}{lacks}")
+    return made
+
+
+def _call(maker: Callable[..., Any], given: Mapping[str, Any], where: str, name: str, folder: Path, plain: bool = False) -> Any:
+    """What a maker makes of a table; `plain` if that is an nn.Module."""
+    taken = parameters(maker)
+    loose = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(maker).parameters.values()) and not taken
+    hints = {word: hint for word, hint in taken.items() if not plain or word not in VOCABULARY}
+    for word in given:
+        require(word in hints or loose, f"unknown key '{where}.{word}' for {name}; {nearest(word, hints or ['no key'])}")
+    signed = inspect.signature(maker).parameters
+    arguments = {
+        word: _read(item, hints.get(word, Any), f"{where}.{word}", folder, signed[word].default if word in signed else None)
+        for word, item in given.items()
+    }
+    if "name" in hints and "name" not in arguments and _needs_name(maker):
+        arguments["name"] = name.rpartition(":")[2]
+    try:
+        return Module(maker, arguments) if plain else maker(**arguments)
+    except LabError as error:
+        told = str(error)
+        raise LabError(told if told.startswith(where) or "." in where else f"{where}: {told}" if plain else told) from None
+    except Exception as error:  # a user's own maker
+        raise LabError(f"{where} '{name}' cannot be made: {explain(error)}") from error
+
+
+def _needs_name(maker: Callable[..., Any]) -> bool:
+    return inspect.signature(maker).parameters["name"].default is inspect.Parameter.empty
+
+
+def parameters(maker: Callable[..., Any]) -> dict[str, Any]:
+    """Names and types of what a maker takes, those of `**choices: Unpack[...]` included.
+
+    >>> from lengthlab.models import transformer
+    >>> {"width", "positions", "scores"} <= set(parameters(transformer))
+    True
+    """
+    try:
+        hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
+    except Exception:  # a hint that cannot be read here says nothing
+        hints = {}
+    taken: dict[str, Any] = {}
+    for name, parameter in inspect.signature(maker).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            for choices in get_args(hints.get(name)):
+                taken |= get_type_hints(choices)
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            taken[name] = hints.get(name, Any)
+    return taken
+
+
+def _read(value: Any, hint: Any, where: str, folder: Path, default: Any = None) -> Any:
+    """A TOML value as what a parameter of that type wants; `default` is what it has otherwise."""
+    members = [each for each in members_of(hint) or (hint,) if each is not NoneType]
+    kinds = [kind for kind in map(kind_of, members) if kind is not None]
+    if Epochs in members and not isinstance(value, dict):
+        return _duration(value, where)
+    if isinstance(value, dict):
+        return _table(value, members, kinds, where, folder, default)
+    if isinstance(value, list):
+        return _list(value, members, where, folder)
+    if kinds and not any(fits(value, each) for each in members if each is not str):
+        data = [each for each in members if is_dataclass(each)]
+        require(not data or isinstance(value, str), f"{where} must be {_example(data[0]) if data else ''}, not {value!r}")
+        return make(kinds[0], value, folder, where)
+    if isinstance(value, str) and source.is_reference(value) and any(map(_is_own, members)):
+        return make(next(filter(_is_own, members)), value, folder, where)
+    for each in members:
+        if fits(value, each):
+            return float(value) if each is float else value
+    raise LabError(f"{where} must be {_wanted(members)}, not {value!r}")
+
+
+def _table(value: dict[str, Any], members: list[Any], kinds: list[Any], where: str, folder: Path, default: Any) -> Any:
+    """A table is something with a name, the fields of a dataclass (of the default's, where there is a choice), or a table of
+    values.
+    """
+    named = "name" in value or "kind" in value
+    data: list[Any] = [each for each in members if is_dataclass(each) and _can_be_made(each)]
+    if not data and kind_of(type(default)) in kinds:
+        data = [type(default)]
+    mappings = [each for each in members if isinstance(get_origin(each), type) and issubclass(get_origin(each), Mapping)]
+    own = [each for each in members if _is_own(each)]
+    if named and kinds:
+        return make(kinds[0], value, folder, where)
+    if named and own and source.is_reference(str(value.get("kind", value.get("name")))):
+        return make(own[0], value, folder, where)
+    if data:
+        return _fields(max(data, key=lambda kind: _likeness(kind, value)), value, where, folder)
+    if mappings:
+        return {key: _read(item, item_hint(mappings[0]), f"{where}.{key}", folder) for key, item in value.items()}
+    if kinds:
+        return make(kinds[0], value, folder, where)
+    require(Any in members or dict in members, f"{where} must be {_wanted(members)}, not {value!r}")
+    return value
+
+
+def _can_be_made(kind: Any) -> bool:
+    """Whether a dataclass is not just what several others have in common."""
+    return kind_of(kind) is None or kind in registered(kind_of(kind)).values()
+
+
+def _likeness(kind: Any, table: Mapping[str, Any]) -> tuple[int, bool]:
+    """How well a table fits a dataclass: the fields it names, and whether it names all that have to be."""
+    needed = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}
+    return len({each.name for each in fields(kind)} & set(table)), needed <= set(table)
+
+
+def _fields(kind: Any, value: dict[str, Any], where: str, folder: Path) -> Any:
+    """A table without a name, where a dataclass is wanted."""
+    try:
+        return _call(kind, value, where, kind.__name__, folder)
+    except LabError as error:
+        said = str(error)
+        raise LabError(said if where in said else f"{where}: {said}") from None
+
+
+def _list(value: list[Any], members: list[Any], where: str, folder: Path) -> Any:
+    lists = [each for each in members if get_origin(each) in (tuple, list, Sequence) or each in (tuple, list)]
+    if not lists:
+        kinds = [kind for kind in map(kind_of, members) if kind is not None]
+        require(not kinds, f"{where} must be a name, or a table with a 'name', not {value!r}")
+        require(Any in members, f"{where} must be {_wanted(members)}, not {value!r}")
+        return value
+    read = [_read(item, item_hint(lists[0], number), where, folder) for number, item in enumerate(value)]
+    return tuple(read) if lists[0] is tuple or get_origin(lists[0]) is tuple else read
+
+
+def _duration(value: Any, where: str) -> Any:
+    """Steps, or `"500 epochs"`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    words = str(value).split()
+    try:
+        require(len(words) == 2 and words[1] in ("epochs", "epoch"), "")
+        return Epochs(float(words[0]))
+    except (LabError, ValueError):
+        kinds = 'a number of steps, "500 epochs" or { question = "modulo" }'
+        raise LabError(f"{where} must be {kinds}, not {value!r}") from None
+
+
+def _is_own(hint: Any) -> bool:
+    """A type that a user may have written for what a user may have written."""
+    return isinstance(hint, type) and (is_protocol(hint) or is_dataclass(hint) or hint.__module__ != "builtins")
+
+
+def _wanted(members: list[Any]) -> str:
+    """What a value has to be, as one writes it in TOML."""
+    written = {tuple: "a list", list: "a list", Sequence: "a list", Mapping: "a table", dict: "a table"}
+    listed = [written.get(get_origin(each)) or words_for(each) for each in members if each is not str]
+    return " or ".join(dict.fromkeys(listed)) if listed else "a text in quotes"
+
+
+def _example(kind: Any) -> str:
+    return f"a table with {', '.join(each.name for each in fields(kind))}"
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    """Put one `key.key=value` into a run's table; what it says is checked where the table is read."""
+    path, equals, text = override.partition("=")
+    require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *outer, last = path.strip().split(".")
+    for key in outer:
+        inner = table.get(key, {})
+        named = isinstance(inner, str) and key not in ("name", "kind")
+        require(named or isinstance(inner, dict), f"--set {override}: {key} is {inner!r}, which has no keys")
+        table[key] = {"name": inner} if named else dict(inner)
+        table = table[key]
+    if last in ("seed", "seeds"):
+        table.pop("seed", None), table.pop("seeds", None)
+    table[last] = value

@@ -1,0 +1,237 @@
+"""Run folders: `runs/<id>/` holds all that is known of a run. Every file is replaced whole or not at all.
+
+    run.json                 content; written first
+    log.jsonl                a line every few steps
+    checkpoint.safetensors   where to go on from; gone when the run is finished
+    weights.safetensors      what was learned
+    result.json              what was measured; written last, so that its presence means finished
+    failure.json             why the run stopped, if it did
+
+No pickle, no torch here: a report needs neither.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import time
+from traceback import format_exception
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from lengthlab.errors import LabError, explain, require
+from lengthlab.store.ids import SHORT, same_run
+from lengthlab.store.log import FILE as LOG
+from lengthlab.store.log import identity, parse
+
+try:
+    import fcntl
+except ImportError:  # Windows: there a lock is tried by taking it
+    fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger("lengthlab")
+PATIENCE = 0.1
+"""Seconds after which a lock is held by somebody at work, and not by somebody who only looks whether it is held."""
+HOST = platform.node().replace(".", "-") or "host"
+SILENT_SECONDS = 3600.0
+
+
+class Busy(LabError):
+    """Another process has the folder."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "result.json").exists()
+
+    def write(self, name: str, data: bytes) -> None:
+        replace_file(self.path / name, data)
+
+    def write_json(self, name: str, data: Mapping[str, Any]) -> None:
+        self.write(name, (json.dumps(data, indent=1) + "\n").encode())
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            require(isinstance(data, dict), "")
+        except FileNotFoundError:
+            raise LabError(f"{path} is missing") from None
+        except (LabError, ValueError, RecursionError):
+            raise LabError(f"{path} is truncated or foreign: move it away and start the same command again") from None
+        return dict(data)
+
+    def record_failure(self, error: Exception, step: int = 0) -> None:
+        """Why the run stopped, in a line and with its trace; a disk that takes no more takes no failure either."""
+        trace = "".join(format_exception(error))
+        note = {"run": self.id, "step": step, "message": explain(error), "trace": trace}
+        with suppress(OSError):
+            self.write_json("failure.json", note | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def lock(self, wait: bool = True) -> Iterator[None]:
+        """One process at a time. The lock dies with its process, so a killed one leaves nothing behind.
+
+        Without `wait`, a folder that another process has is `Busy`.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=PATIENCE, poll_interval=PATIENCE / 4)
+        except Timeout:
+            if not wait:
+                raise Busy(f"run {self.id} is in the hands of another process") from None
+            log.warning("run %s is in the hands of another process; waiting for it", self.id)
+            lock.acquire()
+        try:
+            for partial in self.path.glob(".*.partial"):
+                if _abandoned(partial):
+                    partial.unlink(missing_ok=True)
+            yield
+        finally:
+            lock.release()
+
+    @property
+    def held(self) -> bool:
+        """Whether a process has the lock now. Looking disturbs nobody, makes no file and needs no right to write."""
+        path = os.path.join(self.path, ".lock")
+        try:
+            with open(path, "rb", buffering=0) as file:
+                if fcntl is None:
+                    FileLock(path).acquire(timeout=0).lock.release()
+                else:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (BlockingIOError, Timeout):
+            return True
+        except OSError as error:
+            return error.errno == errno.ENOSYS  # where the disk knows no locks, the file itself is one
+        return False
+
+    def append_log(self, line: Mapping[str, Any]) -> None:
+        with open(self.path / LOG, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """The lines so far; one that is still being written is left for the next time."""
+        path = self.path / LOG
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        try:
+            return [parse(line) for line in data.split(b"\n")[:-1]]
+        except ValueError:
+            raise LabError(f"{path} is foreign: move it away and start the same command again") from None
+
+    def trim_log(self, step: int) -> None:
+        """Forget lines past the step that a resumed run goes on from: they will be written again."""
+        kept = [line for line in self.read_log() if line["step"] <= step]
+        self.write(LOG, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one move; whoever reads meets the old one or the new one, and a full disk leaves the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.parent / f".{path.name}.{HOST}.{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _abandoned(partial: Path) -> bool:
+    """Whether nobody writes this file any more: its process is gone, or, on another machine, has been silent for long."""
+    *_, host, process, _ = partial.name.rsplit(".", 3)
+    if host == HOST:
+        return not _alive(process)
+    there = identity(partial)
+    return there is not None and time() - there[-1] / 1e9 > SILENT_SECONDS
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+class Store:
+    """A folder of run folders.
+
+    >>> Store("runs").folder("0123456789ab").path.as_posix()
+    'runs/0123456789ab'
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+
+    def prepare(self) -> None:
+        """Make the folder, and refuse one that cannot be written to before any work is done."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".{os.getpid()}.probe"
+            probe.write_bytes(b"")
+            probe.unlink(missing_ok=True)  # two machines on one store may have a process of the same number
+        except OSError as error:
+            raise LabError(f"store '{self.root}' is not writable: {error.strerror or error}") from None
+
+    def folder(self, run_id: str) -> Folder:
+        """Of a run, also where it lies under its short id of version 0.1."""
+        short = self.root / run_id[:SHORT]
+        return Folder(short if not (self.root / run_id).exists() and short.exists() else self.root / run_id)
+
+    def folders(self) -> list[Folder]:
+        """Every run folder, oldest first."""
+        require(self.root.is_dir(), f"there is no store at '{self.root}'")
+        found = {path.parent: identity(path) for path in self.root.glob("*/run.json")}
+        there = {path: file[-1] for path, file in found.items() if file}  # one may be removed while we look
+        return [Folder(path) for path in sorted(there, key=there.__getitem__)]
+
+    def find(self, name: str) -> Folder:
+        """The run folder whose id starts so."""
+        found = [folder for folder in self.folders() if folder.id.startswith(name) or same_run(folder.id, name)]
+        require(len(found) > 0, f"no run in '{self.root}' has an id that starts with '{name}'")
+        require(len(found) == 1, f"several runs in '{self.root}' start with '{name}': give more of the id")
+        return found[0]
+
+
+def named_folders(names: Sequence[str]) -> list[Folder]:
+    """The run folders that these paths mean: each a run folder or a store."""
+    folders: list[Folder] = []
+    for name in names:
+        path = Path(name)
+        require(path.is_dir(), f"'{name}' is neither a run folder nor a store")
+        folders += [Folder(path)] if (path / "run.json").exists() else Store(path).folders()
+    require(len(folders) > 0, f"no runs in {', '.join(names)}")
+    return list({folder.path.resolve(): folder for folder in folders}.values())

@@ -1,0 +1,136 @@
+"""Several tasks as one: every sample is of one of them, by weights that a phase of the schedule may change.
+
+Shapes: B samples, T tokens, V words of a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+from lengthlab.errors import require
+from lengthlab.tasks.batch import IGNORE, Batch, join
+from lengthlab.tasks.task import ALL, Task
+
+
+@dataclass(frozen=True)
+class Mixture(Task):
+    """Tasks with one vocabulary, the union of theirs. `weights` are their shares of a batch, equal if not given. With `tag`
+    a sequence begins with a word that names its task. A question is called `task/question`, and is counted over the samples
+    that ask it.
+
+    >>> from lengthlab.tasks import modulo, recall
+    >>> mixed = Mixture((modulo(keys=8), recall(keys=8)), weights=(3, 1))
+    >>> batch = mixed.sample(4, (2, 2), torch.Generator().manual_seed(0))
+    >>> [mixed.decode(tokens_T)[0] for tokens_T in batch.tokens_BT]
+    ['<task:modulo>', '<task:modulo>', '<task:recall>', '<task:modulo>']
+    """
+
+    tasks: tuple[Task, ...]
+    weights: tuple[float, ...] = ()
+    tag: bool = True
+
+    def __post_init__(self) -> None:
+        names = [task.name for task in self.tasks]
+        require(len(names) >= 2, "a mixture is of two tasks or more")
+        require(len(set(names)) == len(names), f"tasks of a mixture need names of their own, not {', '.join(names)}")
+        weights = tuple(map(float, self.weights or [1.0] * len(names)))
+        object.__setattr__(self, "weights", weights)
+        fits = len(weights) == len(names) and all(weight >= 0 for weight in weights) and sum(weights) > 0
+        require(fits, f"task.weights must be a share of at least 0 for each of {len(names)} tasks, not {list(weights)}")
+
+    def weighted(self, weights: Sequence[float]) -> Mixture:
+        """The same tasks in other shares."""
+        return replace(self, weights=tuple(weights))
+
+    @property
+    def name(self) -> str:
+        return "+".join(task.name for task in self.tasks)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        return tuple(f"{task.name}/{question}" for task in self.tasks for question in task.questions)
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return tuple(f"{task.name}/{question}" for task in self.tasks for question in task.state)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Padding, the tags, and every word of a task once."""
+        tags = [_tag(task) for task in self.tasks] if self.tag else []
+        pad = self.tasks[0].words[self.pad]
+        return tuple(dict.fromkeys([pad, *tags, *(word for task in self.tasks for word in task.words[1:])]))
+
+    @property
+    def longest(self) -> int | None:
+        return min((task.longest for task in self.tasks if task.longest is not None), default=None)
+
+    def chance(self, length: int) -> Mapping[str, float]:
+        each = {f"{task.name}/{question}": task.chance(length)[question] for task in self.tasks for question in task.questions}
+        shares = [weight / sum(self.weights) for weight in self.weights]
+        return each | {ALL: sum(share * task.chances(length)[ALL] for share, task in zip(shares, self.tasks, strict=True))}
+
+    def draw(self, n_B: Tensor, generator: Generator) -> Batch:
+        task_B = _spread(len(n_B), self.weights)
+        pieces, order = [], []
+        for number, task in enumerate(self.tasks):
+            chosen = (task_B == number).nonzero()[:, 0]
+            if len(chosen):
+                pieces.append(self._translated(task, task.draw(n_B[chosen], generator)))
+                order.append(chosen)
+        inverse_B = torch.cat(order).argsort().to(generator.device)
+        return join(pieces).take(inverse_B)
+
+    def _translated(self, task: Task, batch: Batch) -> Batch:
+        """A batch of a task in the words of the mixture, all questions there, its own asked."""
+        words = {word: token for token, word in enumerate(self.words)}
+        table_V = torch.tensor([self.pad, *(words[word] for word in task.words[1:])], device=batch.tokens_BT.device)
+        tokens_BT = table_V[batch.tokens_BT]
+        nothing_BT = torch.full_like(tokens_BT, IGNORE)
+        target = dict.fromkeys(self.questions, nothing_BT) | {
+            f"{task.name}/{question}": nothing_BT.where(target_BT == IGNORE, table_V[target_BT.clamp(min=0)])
+            for question, target_BT in batch.target.items()
+        }
+        made = Batch(tokens_BT, target, batch.length_B, batch.position_BT)
+        return self._tagged(made, words[_tag(task)]) if self.tag else made
+
+    def _tagged(self, batch: Batch, tag: int) -> Batch:
+        target = {question: F.pad(target_BT, (1, 0), value=IGNORE) for question, target_BT in batch.target.items()}
+        position_BT = None if batch.position_BT is None else F.pad(batch.position_BT, (1, 0))
+        return Batch(F.pad(batch.tokens_BT, (1, 0), value=tag), target, batch.length_B + 1, position_BT)
+
+    def solve(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """The answers of the task that the tag names; without tags, of the first that knows all words and can answer."""
+        tasks = [task for task in self.tasks if not self.tag or words[0] == _tag(task)]
+        rest = list(words[1:]) if self.tag else list(words)
+        for task in tasks:
+            if set(rest) <= set(task.words):
+                try:
+                    answers = task.solve(rest)
+                except (KeyError, ValueError, IndexError):
+                    continue
+                if set(answers) == set(task.questions):
+                    return {f"{task.name}/{question}": answer for question, answer in answers.items()}
+        return {}
+
+
+def _tag(task: Task) -> str:
+    return f"<task:{task.name}>"
+
+
+@lru_cache(maxsize=16)
+def _spread(size: int, weights: tuple[float, ...]) -> Tensor:
+    """task_B, on the CPU: the task that lags most behind its share comes next, so that any stretch has its shares."""
+    shares = [weight / sum(weights) for weight in weights]
+    given, chosen = [0] * len(shares), []
+    for sample in range(1, size + 1):
+        lags = [share * sample - number for share, number in zip(shares, given, strict=True)]
+        chosen.append(lags.index(max(lags)))
+        given[chosen[-1]] += 1
+    return torch.tensor(chosen, device="cpu")

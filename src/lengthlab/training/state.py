@@ -1,0 +1,235 @@
+"""A run in training: its network, its optimizer, the switch on its delayed parts, and the step it has come to.
+
+One model, one step at a time, right on any device. A captured step is the same `backward` and `update`, recorded once.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lengthlab.errors import RunFailed
+from lengthlab.models.layout import Documents
+from lengthlab.models.mixer import padded_parts
+from lengthlab.models.model import Network, logits
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Phase
+from lengthlab.spec.seeds import seed_for
+from lengthlab.switch import Delay, find
+from lengthlab.tasks import IGNORE
+from lengthlab.training.data import BLOCK, Block, Data, StepData
+from lengthlab.training.mastery import Mastery
+from lengthlab.training.optimizer import Rates, clip, optimizer_of
+from lengthlab.training.precision import FP32, Precision
+
+log = logging.getLogger("lengthlab")
+
+
+class TrainState:
+    """Everything of a run that changes while it trains.
+
+    `network` holds the weights in fp32. `compute` is the network that reads and gets gradients: the same one, or a copy in a
+    shorter type that takes over the weights after every update. `padded` keeps to padded batches where documents would do, to
+    compare.
+    """
+
+    def __init__(self, run: Run, device: torch.device, precision: Precision = FP32, padded: bool = False) -> None:
+        self.run = run
+        self.device = device
+        self.precision = precision.name
+        """With those before it, where a run goes on in another."""
+        self.network = run.network().to(device)
+        self.optimizer = optimizer_of(self.network, run)
+        exact = precision.compute == torch.float32
+        self.compute = self.network if exact else copy.deepcopy(self.network).to(precision.compute)
+        self.step = 0
+        self.mastery = Mastery(run)
+        self.notes: list[str] = []
+        """What a user should know of how this run is trained: one line each."""
+        self._padded = padded
+        self._phase: Phase | None = None
+        self._data: Data | None = None
+        self._block: tuple[int, Block] | None = None
+        self._delays: list[Delay] = []
+        self._note_padding()
+
+    def _note_padding(self) -> None:
+        parts = padded_parts(self.network.body) if isinstance(self.network, Network) else []
+        if parts and self.data.documents is not None:
+            names = ", ".join(dict.fromkeys(parts))
+            self.note(f"rows of documents are padded around {names}, of which nothing is known: slower, and as right as ever")
+
+    def note(self, text: str) -> None:
+        """Say once what is slower than it could be, and why."""
+        self.notes.append(text)
+        log.info("run %s: %s", self.run.id, text)
+
+    @property
+    def skipped(self) -> int:
+        """Steps of the schedule that were not needed."""
+        return sum(self.mastery.spared)
+
+    @property
+    def clock(self) -> int:
+        """How far the schedule has come. Data and noise go by the steps made, phases and the end of the run by this."""
+        return self.step + self.skipped
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the next step; the last one when all are done."""
+        return self.run.schedule.phases[self._number]
+
+    @property
+    def phase_end(self) -> int:
+        """The step at which that phase is over, at the latest."""
+        return self.mastery.ends[self._number]
+
+    @property
+    def phase_start(self) -> int:
+        """The step at which that phase began."""
+        return self.mastery.ends[self._number - 1] if self._number else 0
+
+    @property
+    def _number(self) -> int:
+        return min(self.run.phase_at(self.clock), len(self.run.schedule.phases) - 1)
+
+    @property
+    def data(self) -> Data:
+        """What the phase of the next step reads."""
+        if self._data is None or self.phase is not self._phase:
+            self._data, self._block = Data(self.run, self.phase, self.network, self.device, self._padded), None
+        return self._data
+
+    @property
+    def rates(self) -> Rates:
+        """The learning rates of the phase of the next step."""
+        return Rates(self.phase, self.phase_start, self.phase.steps_at(self.run.batch))
+
+    @property
+    def rate_of_rest(self) -> float:
+        """The learning rate of the step before, of all parts that have none of their own."""
+        number = self.run.phase_at(self.clock - 1)
+        phase, start = self.run.schedule.phases[number], self.mastery.ends[number - 1] if number else 0
+        return Rates(phase, start, phase.steps_at(self.run.batch)).value(phase.rates["rest"], self.step - 1)
+
+    def step_data(self, step: int) -> StepData:
+        """The data of a step of the phase under way."""
+        data = self.data
+        number, k = divmod(step, BLOCK)
+        if self._block is None or self._block[0] != number:
+            self._block = number, data.block(number)
+        return self._block[1].step(torch.tensor([k], device=self.device))
+
+    def advance(self) -> float:
+        """One step; its loss."""
+        self.enter_phase()
+        self.rates.set(self.optimizer, self.step)
+        torch.manual_seed(self.noise_seed)  # for a network with dropout
+        value = float(self.backward(self.step_data(self.step)))
+        if not math.isfinite(value):
+            raise RunFailed(f"the loss is {value} at step {self.step + 1}: a smaller learning rate may help")
+        self.update()
+        self.step += 1
+        return value
+
+    @property
+    def noise_seed(self) -> int:
+        """Of the next step."""
+        return seed_for("noise", self.run.seed) + self.step
+
+    def look(self) -> None:
+        """After a step, or several of one phase: whether that phase is over because what it is for is mastered."""
+        self.mastery.look(self.network, self.step)
+
+    def backward(self, data: StepData) -> Tensor:
+        """Forward and backward pass; the loss."""
+        for parameter in self.compute.parameters():
+            parameter.grad = None
+        loss = answer_loss(self.compute, data, self.data.documents)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def update(self) -> None:
+        """Let the optimizer move the weights by the gradients of the compute copy, and the copy take them over."""
+        if self.compute is self.network:
+            clip(self.network, self.run.optimizer)
+            self.optimizer.step()
+            return
+        self.prepare()
+        for own, copied in self._pairs():
+            own.grad = None if copied.grad is None else own.grad
+        moved = self._with_gradient()
+        weights: list[Tensor] = [own for own, _ in moved]
+        copies: list[Tensor] = [copied for _, copied in moved]
+        with torch.no_grad():
+            # Private: one launch for all parameters instead of one for each; a loop over `copy_` would be as right.
+            torch._foreach_copy_(
+                [own.grad for own in weights if own.grad is not None], [of.grad for of in copies if of.grad is not None]
+            )
+            clip(self.network, self.run.optimizer)
+            self.optimizer.step()
+            torch._foreach_copy_(copies, weights)  # private, as above
+            for own_count, count in self._counts():
+                own_count.copy_(count)
+
+    def prepare(self) -> None:
+        """After a first backward pass: make room for all that an update needs, so that it can be captured."""
+        for own, copied in self._with_gradient():
+            if own is not copied and own.grad is None:
+                own.grad = torch.zeros_like(own)
+            if not self.optimizer.state[own]:
+                step = torch.zeros((), device=own.device)
+                self.optimizer.state[own] = {
+                    "step": step,
+                    "exp_avg": torch.zeros_like(own),
+                    "exp_avg_sq": torch.zeros_like(own),
+                }
+
+    def refresh(self) -> None:
+        """After weights were loaded: let the compute copy have them too."""
+        for own, copied in self._pairs():
+            copied.data.copy_(own.data)
+        for own_count, count in self._counts():
+            count.copy_(own_count)
+
+    def _with_gradient(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        """Weights and their copies, as far as these have gradients."""
+        return [(own, copied) for own, copied in self._pairs() if copied.grad is not None]
+
+    def _pairs(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        return list(zip(self.network.parameters(), self.compute.parameters(), strict=True))
+
+    def _counts(self) -> list[tuple[Tensor, Tensor]]:
+        """What the compute copy counts while it reads (draws of random positions), beside the network's own."""
+        pairs = zip(self.network.buffers(), self.compute.buffers(), strict=True)
+        return [(own, copied) for own, copied in pairs if not own.is_floating_point()]
+
+    def check_weights(self) -> None:
+        """Refuse to keep what the last step may have broken: its own loss could not show it."""
+        for name, parameter in self.network.named_parameters():
+            if not torch.isfinite(parameter).all():
+                raise RunFailed(f"{name} is not finite after step {self.step}: a smaller learning rate may help")
+
+    def enter_phase(self) -> bool:
+        """Switch the parts of the phase off, if it is a new one, and the others on; whether it is."""
+        if self.phase is self._phase:
+            return False
+        for delay in self._delays:
+            delay.open()
+        self._delays = [Delay(find(of, *self.phase.off)) for of in dict.fromkeys((self.network, self.compute))]
+        for delay in self._delays:
+            delay.close()
+            delay.forget(self.optimizer)
+        self._phase, self._data, self._block = self.phase, None, None
+        return True
+
+
+def answer_loss(network: nn.Module, data: StepData, documents: Documents | None) -> Tensor:
+    """Mean cross-entropy over the tokens asked for, and nothing else."""
+    logits_BQV = logits(network, data.tokens_BT, data.layout(documents))
+    return F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)

@@ -1,0 +1,28 @@
+"""Parts of a user's own, in a file that stands alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """A part that can be built and cannot be run."""
+
+    def build(self, width: int) -> nn.Module:
+        return _Faulty()
+
+
+class _Faulty(nn.Module):
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        raise ValueError("no such thing")
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """A user's part that draws random numbers while it trains."""
+
+    def build(self, width: int) -> nn.Module:
+        return nn.Dropout(0.5)

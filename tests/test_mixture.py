@@ -1,0 +1,96 @@
+"""Several tasks as one: shares, words, questions, and how each is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthlab.errors import LabError
+from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.models import lstm
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Phase, Schedule, delayed
+from lengthlab.tasks import IGNORE, Mixture, ModuloRecall, modulo, recall
+from lengthlab.training import train
+from lengthlab.training.state import TrainState
+from small_runs import CPU, small_model
+
+TASKS = (modulo(modulus=3, values=4, keys=8), recall(values=4, keys=8))
+
+
+def names(mixture: Mixture, size: int, lengths: tuple[int, int] = (2, 2)) -> list[str]:
+    batch = mixture.sample(size, lengths, torch.Generator().manual_seed(0))
+    return [mixture.decode(tokens_T)[0] for tokens_T in batch.tokens_BT]
+
+
+@given(seed=st.integers(0, 2**31), tag=st.booleans(), share=st.integers(1, 5))
+@settings(max_examples=20, deadline=None)
+def test_every_sample_is_one_of_its_task(seed: int, tag: bool, share: int) -> None:
+    mixture = Mixture(TASKS, (share, 1), tag)
+    batch = mixture.sample(12, (1, 5), torch.Generator().manual_seed(seed))
+    for row, tokens_T in enumerate(batch.tokens_BT):
+        words = mixture.decode(tokens_T)
+        assert len(words) == batch.length_B[row]
+        asked = {q: [mixture.words[t] for t in target_BT[row].tolist() if t != IGNORE] for q, target_BT in batch.target.items()}
+        answers = {question: answer for question, answer in asked.items() if answer}
+        assert len(answers) == 1
+        assert {question: list(answer) for question, answer in mixture.solve(words).items()} == answers
+
+
+def test_shares_hold_in_any_stretch() -> None:
+    found = names(Mixture(TASKS, (3, 1)), 40)
+    assert Counter(found) == {"<task:modulo>": 30, "<task:recall>": 10}
+    assert all(Counter(found[start : start + 4])["<task:recall>"] == 1 for start in range(0, 40, 4))
+    assert set(names(Mixture(TASKS, (1, 0)), 9)) == {"<task:modulo>"}
+
+
+def test_a_question_is_counted_over_the_samples_that_ask_it() -> None:
+    mixture = Mixture(TASKS, (3, 1))
+    counts = accuracy(lstm(8).build(mixture.vocabulary), mixture, [4], samples=40)
+    assert {count.question: count.total for count in counts} == {"modulo/modulo": 30, "recall/recall": 10, "all": 40}
+    by_question = {count.question: count.correct for count in counts}
+    assert by_question["all"] == by_question["modulo/modulo"] + by_question["recall/recall"]
+
+
+def test_a_phase_has_shares_of_its_own_and_a_run_keeps_them(tmp_path: Path) -> None:
+    schedule = Schedule("turning", (Phase(2, 1e-2, mixture=(1, 0)), Phase(2, 1e-2, mixture=(0, 1)), Phase(2, 1e-2)))
+    run = Run(Mixture(TASKS), small_model(), schedule, lengths=(1, 3), batch=4, evaluate=(3,))
+    assert Run.from_json(run.to_json()) == run
+    state, seen = TrainState(run, CPU), []
+    for step in range(6):
+        state.enter_phase()
+        first_B = state.step_data(step).tokens_BT[:, 0]
+        seen.append({run.task.words[int(token)] for token in first_B})
+        state.advance()
+    assert seen == [{"<task:modulo>"}] * 2 + [{"<task:recall>"}] * 2 + [{"<task:modulo>", "<task:recall>"}] * 2
+    assert {count.question for count in train(run, tmp_path).counts} == {"modulo/modulo", "recall/recall", "all"}
+
+
+def test_the_state_of_a_mixture_is_that_of_its_tasks() -> None:
+    run = Run(Mixture(TASKS), small_model(), delayed(5, joint=5), lengths=(1, 3), batch=4)
+    assert run.schedule.phases[0].asks == ("modulo/modulo",)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "weights", "text"),
+    [
+        (TASKS[:1], (), "two tasks or more"),
+        ((TASKS[0], TASKS[0]), (), "names of their own"),
+        (TASKS, (1, -1), "task.weights must be"),
+        (TASKS, (0, 0), "task.weights must be"),
+        (TASKS, (1, 1, 1), "task.weights must be"),
+    ],
+)
+def test_a_mixture_that_cannot_be_is_refused(tasks: tuple[ModuloRecall, ...], weights: tuple[float, ...], text: str) -> None:
+    with pytest.raises(LabError, match=text):
+        Mixture(tasks, weights)
+
+
+def test_shares_for_a_task_that_is_no_mixture_are_refused() -> None:
+    with pytest.raises(LabError, match="a phase has a mixture, and task 'modulo' is none"):
+        Run(TASKS[0], small_model(), Schedule("wrong", (Phase(2, mixture=(1, 1)),)), lengths=(1, 3), batch=4)
