@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -18,6 +20,20 @@ class Faulty:
 class _Faulty(nn.Module):
     def forward(self, x_BTD: Tensor) -> Tensor:
         raise ValueError("no such thing")
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """A part that takes its process with it, as a lack of memory would."""
+
+    def build(self, width: int) -> nn.Module:
+        return _Deadly()
+
+
+class _Deadly(nn.Module):
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return x_BTD
 
 
 @dataclass(frozen=True)

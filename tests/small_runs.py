@@ -137,11 +137,10 @@ def start_worker(store: Path, *runs: Run, before: str = "") -> Worker:
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["lengthlab.training.engine", "torch._dynamo"])
     parents_end, workers_end = forks.Pipe()
-    process = forks.Process(
-        target=_work, args=(workers_end, before, str(store), "cpu", "", *(run.id for run in runs)), daemon=True
-    )
+    process = forks.Process(target=_work, args=(workers_end, before, str(store), "cpu", ""), daemon=True)
     process.start()
     workers_end.close()
+    os.write(parents_end.fileno(), (" ".join(run.id for run in runs) + "\n\n").encode())
     return Worker(process, parents_end)
 
 

@@ -32,7 +32,7 @@ from lengthlab.training.data import BLOCK, StepData
 from lengthlab.training.optimizer import optimizer_of
 from lengthlab.training.result import read_run
 from lengthlab.training.state import TrainState, answer_loss
-from own_parts import Faulty, Forgetful
+from own_parts import Deadly, Faulty, Forgetful
 from small_runs import (
     CPU,
     LR,
@@ -379,6 +379,18 @@ def test_who_watches_hears_what_failed_while_the_others_go_on(tmp_path: Path) ->
     assert "not a checkpoint" in first.error
     assert second.error is None
     assert ({broken.id: first.error}, False) in heard
+
+
+def test_a_worker_trains_one_run_after_the_other_and_its_death_costs_the_run_under_way(tmp_path: Path) -> None:
+    deadly = replace(end_to_end_run(steps=5), model=Model("deadly", 8, chain(Lstm(), Deadly())))
+    runs = [end_to_end_run(steps=5, seed=1), end_to_end_run(steps=5, seed=2), deadly, end_to_end_run(steps=5, seed=3)]
+    outcomes = train_all(runs, tmp_path / "together", workers=1)
+    assert [outcome.error is None for outcome in outcomes] == [True, True, False, True]
+    assert outcomes[2].error is not None
+    assert f"the process that trained run {deadly.id} ended with -9" in outcomes[2].error
+    for run in (runs[1], runs[3]):
+        train(run, tmp_path / "alone")
+        assert identical(weights(tmp_path / "together", run), weights(tmp_path / "alone", run))
 
 
 def test_finished_runs_start_no_worker_and_are_measured_where_lengths_are_missing(

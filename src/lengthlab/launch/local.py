@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkstemp
@@ -61,9 +62,9 @@ def train_all(
                 unfinished.append(run.id)
             except LabError as error:
                 broken[run.id] = str(error)
-    jobs = [unfinished] if device.startswith("cuda") else [[run_id] for run_id in unfinished]
+    packs = [unfinished] if device.startswith("cuda") else [[run_id] for run_id in unfinished]
     command = [str(place.root), device, precision or ""]
-    errors = broken | _work([job for job in jobs if job], command, workers or default_workers(device), watch)
+    errors = broken | _work([pack for pack in packs if pack], command, workers or default_workers(device), watch)
     return [_outcome(run, place, device, errors) for run in runs]
 
 
@@ -72,79 +73,98 @@ def default_workers(device: str) -> int:
     return (os.cpu_count() or 1) if device == "cpu" else 1
 
 
-def _work(jobs: list[list[str]], command: list[str], workers: int, watch: Watch) -> dict[str, str]:
+def _work(packs: list[list[str]], command: list[str], number: int, watch: Watch) -> dict[str, str]:
     """Keep so many workers busy until nothing is left; the errors, by run."""
-    waiting = list(jobs)
-    busy: list[Worker] = []
+    waiting = list(packs)
+    workers: list[Worker] = []
     errors: dict[str, str] = {}
     try:
-        while waiting or busy:
-            while waiting and len(busy) < workers:
-                busy.append(_start(command, waiting.pop(0)))
-            for worker in [worker for worker in busy if worker.process.poll() is not None]:
-                busy.remove(worker)
-                errors |= _errors(worker)
-            watch(errors | {run_id: reason for worker in busy for run_id, reason in _heard(worker).items()})
+        while waiting or workers:
+            while waiting and len(workers) < number:
+                workers.append(Worker(command, waiting.pop(0)))
+            for worker in list(workers):
+                errors |= worker.listen()
+                if worker.gone:
+                    workers.remove(worker)
+                elif worker.idle:
+                    worker.give(waiting.pop(0) if waiting else [])
+            watch(dict(errors))
             sleep(POLL_SECONDS)
     finally:
-        for worker in busy:
+        for worker in workers:
             worker.process.send_signal(signal.SIGINT)
-        for worker in busy:
+        for worker in workers:
             worker.process.communicate()
             worker.said.unlink(missing_ok=True)
     return errors
 
 
-@dataclass(frozen=True)
 class Worker:
-    """A process and the file it speaks to: a pipe would stop one that says more than a pipe holds."""
+    """A process that trains one pack of runs after the other: to start one takes longer than a small run.
 
-    ids: list[str]
-    process: subprocess.Popen[str]
-    said: Path
+    It is in a session of its own, so that Ctrl-C reaches the parent alone, which passes it on once; and it speaks to a file,
+    because a pipe would stop one that says more than a pipe holds.
+    """
 
+    def __init__(self, command: list[str], pack: list[str]) -> None:
+        number, said = mkstemp(prefix="lengthlab-")
+        with os.fdopen(number, "wb") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "lengthlab.launch.worker", *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                text=True,
+                start_new_session=True,
+            )
+        self.said = Path(said)
+        self.gone = False
+        self._heard = 0
+        self.give(pack)
 
-def _start(command: list[str], ids: list[str]) -> Worker:
-    """A worker in a session of its own, so that Ctrl-C reaches the parent alone, which passes it on once."""
-    number, said = mkstemp(prefix="lengthlab-")
-    with os.fdopen(number, "wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lengthlab.launch.worker", *command, *ids],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=file,
-            text=True,
-            start_new_session=True,
-        )
-    return Worker(ids, process, Path(said))
+    def give(self, pack: list[str]) -> None:
+        """The next runs to train; none says that there will be no more."""
+        self.pack, self._dismissed = set(pack), not pack
+        assert self.process.stdin is not None
+        with suppress(OSError):  # a worker that died meanwhile: the next look finds out
+            self.process.stdin.write(" ".join(pack) + "\n")
+            self.process.stdin.flush()
 
+    @property
+    def idle(self) -> bool:
+        """Waits for runs."""
+        return not self.pack and not self._dismissed
 
-def _heard(worker: Worker) -> dict[str, str]:
-    """What failed so far."""
-    errors = {}
-    for line in worker.said.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            errors[json.loads(line)["run"]] = json.loads(line)["error"]
-        except (ValueError, KeyError, TypeError):
-            continue  # warnings of libraries, and a line that is being written
-    return errors
+    def listen(self) -> dict[str, str]:
+        """What failed since the last time; notes whether the pack is done and whether the process is gone."""
+        code = self.process.poll()  # before its words are read, so that the last ones are among them
+        errors: dict[str, str] = {}
+        for line in self._new_lines():
+            try:
+                said = json.loads(line)
+                errors |= {said["run"]: said["error"]} if "run" in said else {}
+                self.pack -= {*said.get("done", ()), said.get("run")}
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue  # warnings of libraries
+        if code is not None:
+            self.gone = True
+            self.process.communicate()
+            last = self.said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or ["no text"]
+            for run_id in self.pack:
+                errors[run_id] = f"the process that trained run {run_id} ended with {code}: {last[0]}"
+            self.said.unlink()
+        return errors
 
-
-def _errors(worker: Worker) -> dict[str, str]:
-    process = worker.process
-    process.communicate()
-    errors = _heard(worker)
-    said = worker.said.read_text(encoding="utf-8", errors="replace")
-    worker.said.unlink()
-    if process.returncode not in (0, 1) or (process.returncode == 1 and not errors):
-        last = said.strip().splitlines()[-1:] or ["no text"]
-        for run_id in worker.ids:
-            errors.setdefault(run_id, f"the process that trained run {run_id} ended with {process.returncode}: {last[0]}")
-    return errors
+    def _new_lines(self) -> list[str]:
+        with self.said.open("rb") as file:
+            file.seek(self._heard)
+            whole = file.read().rpartition(b"\n")[0]  # a line that is being written is read when it is whole
+        self._heard += len(whole) + 1 if whole else 0
+        return whole.decode("utf-8", "replace").splitlines()
 
 
 def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Outcome:
-    if run.id in errors:
+    if run.id in errors and not store.folder(run.id).finished:
         return Outcome(run, None, errors[run.id])
     try:
         return Outcome(run, measure(store.folder(run.id), run.measured_at, device), None)

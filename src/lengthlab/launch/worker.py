@@ -1,7 +1,8 @@
-"""A process that trains runs of a store: `python -m lengthlab.launch.worker STORE DEVICE PRECISION ID...`
+"""A process that trains runs of a store: `python -m lengthlab.launch.worker STORE DEVICE PRECISION`.
 
-What failed goes to standard error, one JSON object a line, and with its stack trace to the run's `failure.json`. The worker
-stops politely when its parent is gone.
+It reads standard input: a line of ids is a pack of runs to train, an empty line says that there will be no more, and the end
+of the file that the parent is gone, whereupon the worker stops politely. It writes one JSON object a line to standard error:
+what failed, and that a pack is done. A stack trace goes to the run's `failure.json`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError, explain
 from lengthlab.store import Store
@@ -23,15 +25,24 @@ if TYPE_CHECKING:
     from lengthlab.spec.run import Run
 
 
-def main(store: str, device: str, precision: str, *ids: str) -> int:
-    """Train these runs: on a GPU side by side, elsewhere one after the other. One that fails does not take others down."""
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+def main(store: str, device: str, precision: str) -> int:
+    """Train packs: on a GPU side by side, elsewhere one run after the other. One that fails does not take others down."""
+    packs: SimpleQueue[list[str]] = SimpleQueue()
+    threading.Thread(target=_listen, args=(packs,), daemon=True).start()
     failures = Failures()
+    train_pack = _together if device.startswith("cuda") else _in_turn
     try:
-        (_together if device.startswith("cuda") else _in_turn)(store, device, precision, ids, failures)
+        while ids := packs.get():
+            train_pack(store, device, precision, ids, failures)
+            say({"done": ids})
     except KeyboardInterrupt:
         return 130
     return 1 if failures.any else 0
+
+
+def say(said: dict[str, Any]) -> None:
+    """To the parent."""
+    print(json.dumps(said), file=sys.stderr, flush=True)
 
 
 class Failures:
@@ -41,7 +52,7 @@ class Failures:
 
     def __call__(self, run_id: str, error: Exception) -> None:
         self.any = True
-        print(json.dumps({"run": run_id, "error": explain(error)}), file=sys.stderr, flush=True)
+        say({"run": run_id, "error": explain(error)})
 
 
 def _in_turn(store: str, device: str, precision: str, ids: Sequence[str], failed: Failures) -> None:
@@ -79,10 +90,13 @@ def _runs(store: str, ids: Sequence[str], failed: Failures) -> Iterator[Run]:
             failed(run_id, error)
 
 
-def _leave_with_parent() -> None:
+def _listen(packs: SimpleQueue[list[str]]) -> None:
     """Standard input is a pipe from the parent: it ends when the parent does, however the parent ended."""
-    while os.read(0, 1024):  # not sys.stdin: its lock, held by a thread, would break the interpreter's exit
-        pass
+    waiting = b""
+    while got := os.read(0, 1 << 16):  # not sys.stdin: its lock, held by a thread, would break the interpreter's exit
+        *lines, waiting = (waiting + got).split(b"\n")
+        for line in lines:
+            packs.put(line.decode().split())
     os.kill(os.getpid(), signal.SIGTERM)  # a second SIGINT, after one that the parent passed on, would cut a step short
 
 
