@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lengthlab.report.scores import Series
+from lengthlab.store.rows import ALL
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,11 @@ def visible(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def title_of(question: str) -> str:
+    """A question as a figure names it."""
+    return "all right" if question == ALL else visible(question)
 
 
 def plain(words: Words) -> str:
