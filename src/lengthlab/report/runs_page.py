@@ -38,8 +38,12 @@ def _table(curves: Sequence[Curve], intervals: bool) -> Table:
     for curve in curves:
         for place, question in enumerate(curve.questions):
             names = [str(getattr(curve.first, name)) if intervals or place == 0 else "" for name in named]
-            cells = [_cell(curve.row(length, question), intervals) for length in lengths]
-            rows.append((*names, question, *cells, *((Span(curve.first.run, "code"),) if intervals else ())))
+            found = [curve.row(length, question) for length in lengths]
+            run = (Span(curve.first.run, "code"),) if intervals else ()
+            rows.append((*names, question, *(_cell(row, intervals) for row in found), *run))
+            if any(row and row.tokens is not None for row in found):
+                again = names if intervals else [""] * len(names)
+                rows.append((*again, f"{question}, tokens", *map(_tokens, found), *run))
     header = (*named, "right", *(f"n={length}" for length in lengths), *(("run",) if intervals else ()))
     return Table(header, tuple(rows))
 
@@ -50,6 +54,10 @@ def _cell(row: Row | None, interval: bool) -> Words:
     if interval:
         return f"{row.accuracy:.3f} ({row.interval[0]:.3f}–{row.interval[1]:.3f})"
     return Span(f"{row.accuracy:.3f}", "good" if row.accuracy > GOOD else "bad" if row.accuracy < BAD else "")
+
+
+def _tokens(row: Row | None) -> str:
+    return "–" if row is None or row.tokens is None else f"{row.token_accuracy:.3f}"
 
 
 def provenance(curves: Sequence[Curve]) -> list[str]:
@@ -115,12 +123,15 @@ def _series(group: Sequence[Curve], question: str) -> Series:
 
 
 def as_csv(curves: Sequence[Curve]) -> str:
-    """One line for each run, length and question, with the field names of published rows and the interval."""
+    """One line for each run, length and question, with the field names of published rows, the interval and, where answers
+    have several tokens, the share of those that are right.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*NAMES, "accuracy", "low", "high"])
+    writer.writerow([*NAMES, "accuracy", "low", "high", "token_accuracy"])
     for curve in curves:
         for row in curve.rows:
             numbers = [f"{number:.4f}" for number in (row.accuracy, *row.interval)]
-            writer.writerow([*(getattr(row, name) for name in NAMES), *numbers])
+            tokens = "" if row.tokens is None else f"{row.token_accuracy:.4f}"
+            writer.writerow([*(getattr(row, name) for name in NAMES), *numbers, tokens])
     return text.getvalue()

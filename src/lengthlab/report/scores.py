@@ -43,6 +43,12 @@ class Score:
         return sum(self.by_seed.values()) / len(self.rows) if self.rows else None
 
     @property
+    def tokens(self) -> float | None:
+        """The share of right tokens, the mean over seeds; none where answers are one token, which says nothing more."""
+        known = [row.token_accuracy for row in self.rows if row.tokens is not None]
+        return sum(known) / len(known) if known else None
+
+    @property
     def samples(self) -> int:
         return sum(row.total for row in self.rows)
 

@@ -231,9 +231,14 @@ def _details_header(entries: Sequence[Entry], reference: str) -> tuple[str, ...]
         "each seed",
         "interval",
         "samples",
+        *(["tokens"] if _have_tokens(entries) else []),
         *(["verdict"] if reference else []),
         "made by",
     )
+
+
+def _have_tokens(entries: Sequence[Entry]) -> bool:
+    return any(score.tokens is not None for entry in entries for series in entry.series for score in series.scores)
 
 
 def _details(results: Results, entries: Sequence[Entry], reference: str) -> Iterator[tuple[Words, ...]]:
@@ -242,20 +247,22 @@ def _details(results: Results, entries: Sequence[Entry], reference: str) -> Iter
             series = entry.series[number]
             for score in series.scores:
                 names = [name for _, name in entry.names]
-                yield (*names, str(score.length), series.question, *_numbers(results, score, series.missing, bool(reference)))
+                numbers = _numbers(results, score, series.missing, bool(reference), _have_tokens(entries))
+                yield (*names, str(score.length), series.question, *numbers)
 
 
-def _numbers(results: Results, score: Score, missing: Sequence[int], compared: bool) -> list[Words]:
+def _numbers(results: Results, score: Score, missing: Sequence[int], compared: bool, tokens: bool) -> list[Words]:
     beside: list[Words] = ["–" if score.reference is None else f"{score.reference:.2f}"] if compared else []
     verdict: list[Words] = [score.verdict] if compared else []
+    share: list[Words] = ["–" if score.tokens is None else f"{score.tokens:.3f}"] if tokens else []
     if score.mean is None:
-        return [*beside, MISSING, "–", "–", "–", *verdict, "–"]
+        return [*beside, MISSING, "–", "–", "–", *share, *verdict, "–"]
     known = {seed: f"{accuracy:.3f}" for seed, accuracy in score.by_seed.items()} | dict.fromkeys(missing, MISSING)
     seeds = ", ".join(f"{seed}: {known[seed]}" for seed in sorted(known))
     interval = f"{score.interval[0]:.3f}–{score.interval[1]:.3f}"
     totals = sorted({row.total for row in score.rows})
     samples = f"{len(score.rows)} × {totals[0]}" if len(totals) == 1 else str(score.samples)
-    return [*beside, f"{score.mean:.3f}", seeds, interval, samples, *verdict, _made_by(results, score)]
+    return [*beside, f"{score.mean:.3f}", seeds, interval, samples, *share, *verdict, _made_by(results, score)]
 
 
 def _made_by(results: Results, score: Score) -> Words:

@@ -140,8 +140,11 @@ def _entry(entry: Entry, lengths: Sequence[int], wide: int, reference: str) -> I
         ends = [score.interval if score.rows else (None, None) for score in scores]
         yield numbers("low", [_two(low) for low, _ in ends], wide, dim)
         yield numbers("high", [_two(high) for _, high in ends], wide, dim)
+    yield from _tokens(scores, wide)
     for series in entry.series[1:]:
-        yield _means(series, [series.at(length) for length in lengths], wide)
+        rest = [series.at(length) for length in lengths]
+        yield _means(series, rest, wide)
+        yield from _tokens(rest, wide)
     if reference:
         marks = [MARKS[score.verdict] for score in scores]
         yield numbers("verdict", [mark for mark, _ in marks], wide, [style for _, style in marks])
@@ -150,6 +153,12 @@ def _entry(entry: Entry, lengths: Sequence[int], wide: int, reference: str) -> I
 def _means(series: Series, scores: Sequence[Score], wide: int) -> Line:
     shades = ["green" if (score.mean or 0) > GOOD else "" for score in scores]
     return numbers(series.question, [_two(score.mean) for score in scores], wide, shades)
+
+
+def _tokens(scores: Sequence[Score], wide: int) -> Iterator[Line]:
+    """The share of right tokens, where answers have several."""
+    if any(score.tokens is not None for score in scores):
+        yield numbers("tokens", [_two(score.tokens) for score in scores], wide, ["dim"] * len(scores))
 
 
 def _two(number: float | None) -> str:
@@ -170,5 +179,5 @@ def _legend(reference: str) -> str:
     compared = f" {marks}." if reference else ""
     return (
         f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}; low and high: Wilson's interval at 95 % "
-        f"over the samples of all seeds together.{compared}"
+        f"over the samples of all seeds together; tokens: the share of right tokens, where answers have several.{compared}"
     )
