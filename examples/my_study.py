@@ -6,6 +6,8 @@ Cost: 2 runs a seed of 400 small steps, some seconds (tiny), or of 2,400, a minu
 Command: lengthlab reproduce examples/my_study.py:STUDY
 """
 
+from __future__ import annotations  # rows that are there are shown without torch, which `ll.Run` would import
+
 import lengthlab as ll
 from lengthlab.experiments import Arm, Check, Claim, Size, Study
 

@@ -167,7 +167,7 @@ def test_the_csv_has_the_published_names_the_counts_and_the_interval(tmp_path: P
     assert line == {
         **{"experiment": "", "arm": "", "size": "", "model": "hybrid-block", "task": "modulo-recall", "training": "delayed"},
         **{"seed": "0", "length": "10", "question": "all", "correct": "950", "total": "1000", "run": "0123456789ab"},
-        **{"accuracy": "0.9500", "low": "0.9347", "high": "0.9619"},
+        **{"accuracy": "0.9500", "low": "0.9347", "high": "0.9619", "token_accuracy": ""},
     }
 
 
@@ -288,18 +288,51 @@ def without_matplotlib(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60)
 
 
-def test_without_matplotlib_the_figure_is_refused_in_one_line_that_says_what_to_install(tmp_path: Path) -> None:
-    write(tmp_path, result())
-    done = without_matplotlib("report", str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == ["lengthlab: figures need matplotlib: pip install 'lengthlab[report]'"]
-
-
-def test_without_matplotlib_the_tables_are_still_shown_and_written(tmp_path: Path) -> None:
+def test_without_matplotlib_tables_are_shown_and_written_and_one_line_says_what_to_install(tmp_path: Path) -> None:
     write(tmp_path, result())
     done = without_matplotlib("report", str(tmp_path), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == ["no figure: figures need matplotlib: pip install 'lengthlab[report]'"]
     assert "0.970" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table.csv", "table.md"]
+    assert ".svg" not in (tmp_path / "out" / "table.md").read_text()
+
+
+def test_answers_of_several_tokens_show_the_share_of_right_ones(tmp_path: Path) -> None:
+    counts = [
+        {"length": n, "question": question, "correct": 5, "total": 10, "right_tokens": 10 * n - 5, "tokens": 10 * n}
+        for n in (5, 20)
+        for question in ("copy", "all")
+    ]
+    curves = curves_of(tmp_path, result(task="copy", counts={}) | {"counts": counts, "chance": {"copy": 0.1, "all": 0.1}})
+    (line,) = [line for line in in_terminal(curves) if "tokens" in line]
+    assert line[-2:] == ["0.900", "0.975"]
+    lines = list(csv.DictReader(io.StringIO(as_csv(curves))))
+    assert {line["token_accuracy"] for line in lines} == {"0.9000", "0.9750"}
+
+
+@pytest.mark.parametrize(
+    "changed", [{"versions": {}}, {"hardware": 3}, {"lengths": [1]}, {"seconds": "long"}, {"settings": None}, {"date": 5}]
+)
+def test_a_foreign_result_is_named_and_left_out(tmp_path: Path, changed: dict[str, Any]) -> None:
+    fine, foreign = write(tmp_path, result()), write(tmp_path, result(run="f" * 12, **changed))
+    curves, problems = read_curves([fine, foreign])
+    assert [curve.first.run for curve in curves] == ["0123456789ab"]
+    assert len(problems) == 1
+    assert "is not the result of a run" in problems[0]
+
+
+def test_tasks_whose_names_differ_in_odd_letters_have_figures_of_their_own(tmp_path: Path) -> None:
+    curves = curves_of(tmp_path, result(task="a/b"), result(run="1" * 12, task="a:b"), result(run="2" * 12, task="a?b"))
+    assert len({figure.name for figure in runs_page(curves).figures}) == 3
+
+
+def test_a_figure_is_the_same_whatever_matplotlib_was_told(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    curves = curves_of(tmp_path, result())
+    before = pictures(curves)["accuracy.svg"]
+    with matplotlib.rc_context({"font.size": 20, "text.usetex": True, "axes.facecolor": "red"}):
+        assert pictures(curves)["accuracy.svg"] == before
 
 
 def test_chance_may_depend_on_the_length(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
@@ -16,7 +18,22 @@ from command import Call
 from lengthlab import registry
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import accuracy
-from lengthlab.experiments import Arm, At, Check, Claim, Size, Study, far, find_study, plateau, remedies, studies
+from lengthlab.experiments import (
+    Arm,
+    At,
+    Check,
+    Claim,
+    Reference,
+    Section,
+    Size,
+    Source,
+    Study,
+    far,
+    find_study,
+    plateau,
+    remedies,
+    studies,
+)
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.scale import Scale
 from lengthlab.models.attention.scores import Scores
@@ -212,6 +229,11 @@ def test_the_example_study_is_one_of_the_package() -> None:
         ({"claims": (Claim("words", "checked", (Check(ARM, 4, "<", 1),)),)}, "not measured at every size"),
         ({"claims": (Claim("words", "checked", (Check(ARM, 3, "<", 1),), size="x"),)}, "which it has not"),
         ({"claims": (Claim("words", "checked", (Check(ARM, 3, "<", 1),), section="x"),)}, "no part 'x'"),
+        ({"claims": (Claim("words", "checked", (Check(ARM, 3, "<", At(4)),)),)}, "not measured at every size"),
+        ({"sizes": (Size("cpu", (1, 3), ()),)}, "give it lengths"),
+        ({"sizes": (Size("cpu", (1, 3), (3,)),) * 2}, "two sizes have one name"),
+        ({"sections": (Section("p", "", (ARM,)), Section("p", "", (ARM,)))}, "two parts have one name"),
+        ({"reference": Reference("the paper", Source("", "", ""), {(ARM, "all", 7): 1.0})}, "and the study has not"),
     ],
 )
 def test_a_study_that_cannot_be_is_refused(change: dict[str, object], said: str) -> None:
@@ -235,6 +257,46 @@ def test_a_run_of_a_users_that_cannot_be_is_refused(run: object, said: str) -> N
     study = Study("mine", "", "", run, (Size("cpu", (1, 3), (3, 6)),), arms=(ARM,))  # type: ignore[arg-type]
     with pytest.raises(LabError, match=re.escape(f"study 'mine', arm 'none, log-n', size 'cpu': {said}")):
         study.runs("cpu", [0])
+
+
+def test_a_check_is_typed_as_on_any_keyboard_and_compares_in_one_of_four_ways() -> None:
+    assert Check(ARM, 3, ">=", 0.5) == Check(ARM, 3, "≥", 0.5)
+    with pytest.raises(LabError, match="a check compares by one of"):
+        Check(ARM, 3, "=", 0.5)  # type: ignore[arg-type]
+
+
+def test_rows_that_do_not_tell_their_size_are_of_none(tmp_path: Path) -> None:
+    rows = [replace(row, size="") for row in read_results(FAR, (str(ROOT / "published"),), "cpu").rows]
+    (tmp_path / "results.jsonl").write_text(as_jsonl(rows))
+    with pytest.raises(LabError, match="rows without a size"):
+        read_results(FAR, (str(tmp_path),))
+
+
+def test_published_rows_are_found_beside_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "published").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert read_results(FAR, ("published",)).rows
+
+
+def test_a_users_study_is_read_without_torch_and_names_the_command_that_was_typed(tmp_path: Path) -> None:
+    (tmp_path / "my_study.py").write_text((ROOT / "examples" / "my_study.py").read_text())
+    arm = find_study("examples/my_study.py:STUDY", ROOT).arms[0]
+    names = {"model": arm.model, "task": arm.task, "training": arm.training, "run": "0" * 20}
+    rows = [Row(n, "all", 5, 10, experiment="my-study", arm=arm.name, size="tiny", **names) for n in (4, 8, 16)]  # type: ignore[arg-type]
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "results.jsonl").write_text(as_jsonl(rows))
+    code = (
+        "import sys; sys.modules['torch'] = None; from lengthlab.cli import main; "
+        "sys.argv[1:] = 'reproduce my_study.py:STUDY --from rows --out out'.split(); main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "`lengthlab reproduce my_study.py:STUDY`" in (tmp_path / "out" / "my-study.md").read_text()
+
+
+def test_a_page_of_ones_own_is_a_markdown_file(call: Call, tmp_path: Path) -> None:
+    call("reproduce", "far", "--from", ROOT / "published", "--page", tmp_path / "far").refused("ends in .md")
+    assert not (tmp_path / "far").exists()
 
 
 def test_rows_of_two_sizes_are_never_mixed(tmp_path: Path) -> None:
@@ -288,9 +350,11 @@ def test_the_page_tells_what_a_step_costs_in_steps_of_the_baseline() -> None:
 def test_a_run_has_learned_when_its_loss_stays_low_with_everything_on() -> None:
     losses = [0.01] * 20 + [2.0] * 10 + [0.05, 3.0] * 5 + [0.09] * 10
     log = [{"step": 50 * place, "loss": loss} for place, loss in enumerate(losses, start=1)]
-    assert trace_of("a run", log, (1_000, 2_500), phases_off=1) == TrainingTrace("a run", 2_500, 1_000, 50 * 45)
-    assert trace_of("a run", log[:44], (1_000, 2_200), phases_off=1).learned_at is None
-    assert trace_of("a run", log, (2_500,), phases_off=0) == TrainingTrace("a run", 2_500, 0, 250)
+    assert trace_of("a run", log, (1_000, 2_500), last_off=1) == TrainingTrace("a run", 2_500, 1_000, 50 * 45)
+    assert trace_of("a run", log[:44], (1_000, 2_200), last_off=1).learned_at is None
+    assert trace_of("a run", log, (2_500,), last_off=0) == TrainingTrace("a run", 2_500, 0, 250)
+    assert trace_of("a run", log, (500, 1_000, 2_500), last_off=2).opened == 1_000
+    assert trace_of("a run", [{"step": 50}], (100,), last_off=0).learned_at is None
 
 
 def test_a_foreign_file_of_traces_is_named_and_an_old_one_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.script import definitions
 from lengthlab.spec.toml import read_plan
 from lengthlab.store import Folder, Store
+from lengthlab.store.ids import hash_of
 from lengthlab.training import measure
 from lengthlab.training.result import read_run
 from scripts import python, script
+from small_runs import end_to_end_run
 
 PART = """
 from __future__ import annotations
@@ -323,6 +326,35 @@ def test_a_folder_whose_content_was_changed_is_refused_before_anything_of_it_is_
     call("evaluate", changed, "--lengths", "3", *trust).refused("not of this folder's: move it away")
     assert not (tmp_path / "changed").exists()
     assert not witness_of(foreign).exists()
+
+
+@pytest.mark.parametrize("how", ["kind", "maker"])
+def test_what_is_installed_is_not_code_that_the_user_named(call: Call, tmp_path: Path, how: str) -> None:
+    """Its text is in every process: a folder that asks for `subprocess.py:Popen` names nothing of the user's."""
+    made = tmp_path / "made"
+    content = end_to_end_run(steps=1).to_json()
+    file = Path(subprocess.__file__)
+    if how == "kind":
+        content["task"] = {"kind": "subprocess.py:Popen", "args": ["touch", str(made)]}
+    else:
+        content["model"] = {"kind": "module", "maker": {"kind": "code", "name": "subprocess.py:run"}, "arguments": {}}
+    content["files"] = {file.name: file.read_text()}
+    folder = Folder(tmp_path / "runs" / hash_of(content))
+    folder.write_json("run.json", content)
+    folder.write_json("result.json", {})
+    call("evaluate", folder.path, "--lengths", "3").refused("needs subprocess.py, code that lies in the folder")
+    assert not made.exists()
+
+
+def test_what_a_named_file_imports_is_no_part_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(PART + "from subprocess import Popen\n")
+    more = (
+        "from lengthlab.spec.content import from_json\n"
+        "from pathlib import Path\n"
+        "from_json({'kind': 'mine.py:Popen', 'args': ['true']}, {'mine.py': Path('mine.py').read_text()})\n"
+    )
+    ran = script(tmp_path, more)
+    assert "LabError: mine.py does not define 'Popen'" in ran.last
 
 
 def test_a_folder_that_the_user_trusts_is_opened(foreign: Path, tmp_path: Path) -> None:

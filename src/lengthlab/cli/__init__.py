@@ -14,6 +14,7 @@ from lengthlab.cli.check import check
 from lengthlab.cli.delay import delay
 from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
+from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.train import train
@@ -64,4 +65,4 @@ def main() -> None:
 
 
 def _say(text: str) -> None:
-    print(f"lengthlab: {' '.join(text.split())}", file=sys.stderr)
+    say(f"lengthlab: {' '.join(text.split())}", err=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lengthlab.cli.pages import say
 from lengthlab.errors import LabError, nearest
 from lengthlab.report.page import visible
 
@@ -73,24 +74,29 @@ def models(name: str | None, as_json: bool) -> None:
 
     if name is None:
         kinds = (Part, Positions, Scores)
-        parts = {f"{word_for(kind)}={part}": maker for kind in kinds for part, maker in registered(kind).items()}
-        _list({**registered(AnyModel), **parts}, as_json)
+        named = {f"{word_for(kind)}={part}": maker for kind in kinds for part, maker in registered(kind).items()}
+        _list({**registered(AnyModel), **named}, as_json)
         return
     model, vocabulary = make(AnyModel, name), ModuloRecall().vocabulary
     if not isinstance(model, Model):
-        click.echo(f"{model.name}: {model.build(vocabulary)}")
+        lines = str(model.build(vocabulary)).splitlines()
+        if as_json:
+            click.echo(json.dumps({"name": model.name, "network": lines}, indent=1))
+        else:
+            for line in (f"{model.name}: {lines[0]}", *lines[1:]):
+                say(line)
         return
     off = _off(model, vocabulary)
-    lines = outline(model, vocabulary, off)
+    parts = outline(model, vocabulary, off)
     if as_json:
-        click.echo(json.dumps([asdict(line) for line in lines], indent=1))
+        click.echo(json.dumps([asdict(part) for part in parts], indent=1))
         return
-    total = sum(line.parameters for line in lines if line.depth == 0)
-    click.echo(f"{model.name}: width {model.width}, {total:,} parameters (vocabulary of {vocabulary})")
-    for line in lines:
-        mark = click.style("  off while delayed", fg="cyan") if line.path in off else ""
-        click.echo(f"{'  ' * (line.depth + 1) + line.text:72} {line.parameters:>10,}{mark}")
-    covered = sum(line.parameters for line in lines if line.path in off)
+    total = sum(part.parameters for part in parts if part.depth == 0)
+    say(f"{model.name}: width {model.width}, {total:,} parameters (vocabulary of {vocabulary})")
+    for part in parts:
+        mark = click.style("  off while delayed", fg="cyan") if part.path in off else ""
+        click.echo(f"{'  ' * (part.depth + 1) + visible(part.text):72} {part.parameters:>10,}{mark}")
+    covered = sum(part.parameters for part in parts if part.path in off)
     if covered:
         click.echo(f"First phase of delayed training: {covered:,} parameters are off, {total - covered:,} learn.")
     else:
@@ -128,12 +134,13 @@ def experiments(name: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([{"id": run.id, **run.to_json()} for run in runs], indent=1))
         return
-    click.echo(inspect.cleandoc(study.about or study.question if study else about["demo"]))
+    for line in inspect.cleandoc(study.about or study.question if study else about["demo"]).splitlines():
+        say(line)
     click.echo("\nRuns of seed 0:")
     for run in dict.fromkeys(runs):
         bound = " at most" if phases_in(run.to_json()).open_ended() else ""
         steps = f"{run.steps:,} steps of {run.batch} samples{bound}"
-        click.echo(f"  {run.id}  {run.label}, task {run.task.name}, {steps}")
+        say(f"  {run.id}  {run.label}, task {run.task.name}, {steps}")
 
 
 def _list(named: Mapping[str, Any], as_json: bool) -> None:
@@ -143,7 +150,7 @@ def _list(named: Mapping[str, Any], as_json: bool) -> None:
 def _list_texts(texts: Mapping[str, str], as_json: bool) -> None:
     about = {name: (text.strip().splitlines() or [""])[0] for name, text in texts.items()}
     wide = max(20, *map(len, about))
-    lines = [f"{name:{wide}} {text}" for name, text in about.items()]
+    lines = [f"{visible(name):{wide}} {visible(text)}" for name, text in about.items()]
     click.echo(json.dumps(about, indent=1) if as_json else "\n".join(lines))
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.report.page import visible
+
 if TYPE_CHECKING:
     from lengthlab.inspection import Report
 
@@ -36,11 +38,11 @@ def check(model: str, as_json: bool) -> None:
 def _lines(report: Report) -> Iterator[str]:
     frozen = report.parameters - report.trainable
     still = f", {frozen:,} of them frozen" if frozen else ""
-    yield f"{report.model}: {report.parameters:,} parameters{still}; {_state(report)}"
+    yield f"{visible(report.model)}: {report.parameters:,} parameters{still}; {_state(report)}"
     wide = max(len(each.what) for each in report.checks)
     for each in report.checks:
         verdict = click.style(f"{each.verdict:13}", fg=COLORS[each.verdict])
-        yield f"  {verdict}  {each.what:<{wide}}  {each.evidence}"
+        yield f"  {verdict}  {each.what:<{wide}}  {visible(each.evidence)}"
     same, alike = report.tolerance["same shapes"], report.tolerance["other shapes"]
     yield (
         f"Positions count from 0. Rounding may differ by {same:g} of the largest logit where a token is changed, by {alike:g} "

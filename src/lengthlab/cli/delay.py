@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.report.page import visible
+
 if TYPE_CHECKING:
     from lengthlab.inspection import DryRun
 
@@ -35,9 +37,9 @@ def delay(model: str, modules: tuple[str, ...], length: int, as_json: bool) -> N
 
 
 def _lines(tried: DryRun) -> Iterator[str]:
-    yield f"{tried.model}: {tried.parameters:,} parameters"
+    yield f"{visible(tried.model)}: {tried.parameters:,} parameters"
     rows = [("module that would be off", "parameters", "in its place")]
-    rows += [(each.module, f"{each.parameters:,}", each.instead) for each in tried.off]
+    rows += [(visible(each.module), f"{each.parameters:,}", visible(each.instead)) for each in tried.off]
     rows.append(("in all", f"{tried.parameters_off:,}", f"{_share(tried.parameters_off, tried.parameters)} of the model"))
     wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for module, parameters, instead in rows:
@@ -51,9 +53,9 @@ def _lines(tried: DryRun) -> Iterator[str]:
     if tried.carries:
         yield f"While off, something else carries information along the sequence (tested on {tried.tried_on})."
     for note in tried.notes:
-        yield f"Note: {note}."
+        yield f"Note: {visible(note)}."
     for warning in tried.warnings:
-        yield click.style("Warning: ", fg="yellow", bold=True) + f"{warning}."
+        yield click.style("Warning: ", fg="yellow", bold=True) + f"{visible(warning)}."
 
 
 def _share(part: int, whole: int) -> str:

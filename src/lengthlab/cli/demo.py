@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli import options
+from lengthlab.cli.pages import say
 
 if TYPE_CHECKING:
     from lengthlab.report.curves import Curve
@@ -24,13 +25,15 @@ def demo(seed: int, store: str, device: str, as_json: bool) -> None:
     Both are trained on sequences of 1 to 10 key-value pairs, side by side, the delayed one with no more steps, and then
     measured on up to 60 pairs. Stop it when you like: the same command goes on where it was.
     """
+    from lengthlab.cli.report import write_report
     from lengthlab.cli.work import show, work
     from lengthlab.experiments.demo import demo as runs_of_demo
 
     curves = work(runs_of_demo([seed]), store, device, workers=2, experiment="demo")
     show(curves, as_json)
     click.echo(summary(curves), err=as_json)
-    _write_report(curves, Path(store) / f"demo-seed-{seed}", quiet=as_json)
+    for path in write_report(curves, Path(store) / f"demo-seed-{seed}"):
+        say(f"wrote {path}", err=as_json)
 
 
 def summary(curves: list[Curve]) -> str:
@@ -43,14 +46,3 @@ def summary(curves: list[Curve]) -> str:
         cells = [f"{row.accuracy:.1%} at n={row.length}" for row in rows if row]
         said.append(f"{curve.first.training}: {', '.join(cells)}")
     return f"\nTrained on n = 1…10, both questions right. {'; '.join(said)}."
-
-
-def _write_report(curves: list[Curve], folder: Path, quiet: bool) -> None:
-    from lengthlab.cli.report import write_report
-    from lengthlab.errors import LabError
-
-    try:
-        for path in write_report(curves, folder):
-            click.echo(f"wrote {path}", err=quiet)
-    except LabError as error:
-        click.echo(f"no figure: {error}", err=True)

@@ -48,6 +48,8 @@ class Asked:
 
     def __post_init__(self) -> None:
         trains = bool(self.device or self.precision or self.have)
+        page = self.page is None or self.page.suffix == ".md"
+        require(page, f"--page is a file that ends in .md, not {self.page}: its figures go to a folder of that name beside it")
         require(not (self.sources and trains), "--from trains nothing, so it takes no --device, no --precision and no --have")
 
     def folder(self, *name: str) -> Path:

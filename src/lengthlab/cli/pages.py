@@ -1,11 +1,16 @@
-"""How a command shows a page: in the terminal, with its figures drawn where they can be."""
+"""How a command speaks: a line, or a page, with its figures drawn where they can be."""
 
 from __future__ import annotations
 
 import click
 
 from lengthlab.errors import LabError
-from lengthlab.report.page import Page
+from lengthlab.report.page import Page, visible
+
+
+def say(text: str, err: bool = False) -> None:
+    """A line, whatever is in it: nothing that a terminal would obey."""
+    click.echo(visible(text), err=err)
 
 
 def show_page(page: Page) -> None:
@@ -22,5 +27,5 @@ def drawn(page: Page) -> dict[str, bytes]:
     try:
         return pictures(page)
     except LabError as error:
-        click.echo(f"no figure: {error}", err=True)
+        say(f"no figure: {error}", err=True)
         return {}

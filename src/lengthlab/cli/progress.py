@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from lengthlab.report.page import visible
 from lengthlab.store import Status, Store, Watch
 from lengthlab.store.status import Accuracy, duration, labels
 
@@ -36,9 +37,11 @@ class Progress:
     """`with Progress(runs, store) as progress: train_all(..., watch=progress.look)`. Speaks on standard error."""
 
     def __init__(self, runs: Sequence[Run], store: str) -> None:
-        self.watch = Watch(Store(store).folder(run.id) for run in runs)
+        folders = {run.id: Store(store).folder(run.id) for run in runs}
+        self.watch = Watch(folders.values())
+        self._ids = {folder.id: run_id for run_id, folder in folders.items()}  # folders of version 0.1 have short names
         names = {run.id: (run.task.name, run.model.name, run.schedule.name, f"seed {run.seed}") for run in runs}
-        self.labels = {run: printable(label) for run, label in labels(names).items()}
+        self.labels = {run: visible(label) for run, label in labels(names).items()}
         self.console = Console(stderr=True, highlight=False)
         self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
         self._looked = 0.0
@@ -80,11 +83,12 @@ class Progress:
         for note in status.notes:
             if note not in self._noted:
                 self._noted.add(note)
-                line = f"{self.labels[status.run]}: {printable(note)}"
+                line = f"{self.labels[status.run]}: {visible(note)}"
                 self.console.print(line, soft_wrap=True, markup=False, emoji=False)
 
     def _known(self, status: Status) -> Status:
         """What the folder does not know, but whoever trains does: why a worker gave up, and that a stopped run will go on."""
+        status = replace(status, run=self._ids[status.run])
         if status.run in self._failed:
             return replace(status, state="failed", failure=self._failed[status.run])
         return replace(status, state="waiting") if status.state == "stopped" else status
@@ -108,11 +112,11 @@ def plain(status: Status) -> str:
     """
     phase = phase_of(status)
     if status.failure:
-        return f"{phase}  {printable(status.failure)}"
+        return f"{phase}  {visible(status.failure)}"
     steps = "" if status.steps is None else f"/{status.steps:,}{' at most' if status.at_most else ''}"
     cells = (f"{status.step:,}{steps}", *_measures(status), status.time_left)
     words = [f"{name} {cell}" for name, cell in zip(COLUMNS[2:], cells, strict=True) if cell]
-    words += [f"({printable(status.trouble)})"] if status.trouble else []
+    words += [f"({visible(status.trouble)})"] if status.trouble else []
     return "  ".join([f"phase {phase}" if phase[0].isdigit() else phase, *words])
 
 
@@ -120,13 +124,13 @@ def phase_of(status: Status) -> str:
     """What a run is at: its phase and what is off in it, or its state where that says more."""
     if status.state != "training" or status.phase is None:
         return status.state
-    off = f", {', '.join(map(printable, status.off))} off" if status.off else ""
+    off = f", {', '.join(map(visible, status.off))} off" if status.off else ""
     return f"{status.phase}/{status.phases}{off}"
 
 
 def table(statuses: Sequence[Status], labels: Mapping[str, str], width: int, height: int) -> Group:
     """For a terminal of that size; one of 80 columns has room for every number."""
-    reasons = [f"{labels[each.run]}: {printable(why)}" for each in statuses if (why := each.failure or each.trouble)][:REASONS]
+    reasons = [f"{labels[each.run]}: {visible(why)}" for each in statuses if (why := each.failure or each.trouble)][:REASONS]
     shown, rest = fitting(statuses, max(1, height - len(reasons)))
     rows = fitted([_row(status, labels[status.run]) for status in shown], width)
     drawn = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
@@ -197,12 +201,3 @@ def cut(text: str, width: int, tail: int = 0) -> str:
     while cell_len(end) > tail:
         end = end[1:]
     return f"{set_cell_size(text, width - 1 - tail).rstrip()}…{end}"
-
-
-def printable(text: str) -> str:
-    """One line of text, whatever is in it: nothing that a terminal would obey.
-
-    >>> printable("red \\x1b[31m\\n")
-    'red ?[31m?'
-    """
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

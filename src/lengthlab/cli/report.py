@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli import options
+from lengthlab.cli.pages import say
 from lengthlab.errors import LabError
 
 if TYPE_CHECKING:
@@ -28,22 +29,23 @@ def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     curves, problems = read_curves(named_folders(runs))
     curves.sort(key=lambda curve: (curve.first.task, curve.first.model, curve.first.training, curve.first.seed))
     for problem in problems:
-        click.echo(f"lengthlab: left out: {problem}", err=True)
+        say(f"lengthlab: left out: {problem}", err=True)
     if not curves:
         raise LabError(f"no finished run in {', '.join(runs)}")
     show(curves, as_json)
     if not as_json:
         for path in write_report(curves, out or Path(runs[0]) / "report"):
-            click.echo(f"wrote {path}")
+            say(f"wrote {path}")
 
 
 def write_report(curves: Sequence[Curve], folder: Path) -> list[Path]:
-    """The files of a report."""
-    from lengthlab.report.figure import pictures
+    """The files of a report; without figures where they cannot be drawn."""
+    from lengthlab.cli.pages import drawn
     from lengthlab.report.markdown import markdown
     from lengthlab.report.publication import write_files
     from lengthlab.report.runs_page import as_csv, runs_page
 
     page = runs_page(curves, intervals=True)
-    written = write_files(folder, {"table.md": markdown(page).encode(), "table.csv": as_csv(curves).encode()})
-    return written + write_files(folder, pictures(page))  # tables are there even where pictures cannot be
+    pictures = drawn(page)
+    text = markdown(page, figures=pictures).encode()
+    return write_files(folder, {"table.md": text, "table.csv": as_csv(curves).encode(), **pictures})

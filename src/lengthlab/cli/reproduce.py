@@ -8,6 +8,7 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.call import best_device, typed
+from lengthlab.cli.pages import say
 from lengthlab.errors import require
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def reproduce(
         study.section(part)
     sections = tuple(section for section in study.sections if section.name in parts)
     results = _read(study, size, sections, seeds, asked) if asked.sources else _train(study, size, sections, seeds, asked)
-    show(results, asked, [section.name for section in sections])
+    show(results, asked, [section.name for section in sections], str(name))
 
 
 def check_pages(studies: list[Study]) -> None:
@@ -66,10 +67,10 @@ def check_pages(studies: list[Study]) -> None:
         require(bool(study.page), f"study '{study.name}' has no page in the checkout")
         for difference in differences(study):
             found += 1
-            click.echo(f"{difference}; run: lengthlab reproduce {study.name} --from published --page {study.page}")
+            say(f"{difference}; run: lengthlab reproduce {study.name} --from published --page {study.page}")
     if found:
         click.get_current_context().exit(1)
-    click.echo(f"{', '.join(study.page for study in studies)}: as the published rows have them")
+    say(f"{', '.join(study.page for study in studies)}: as the published rows have them")
 
 
 def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: options.Asked) -> Results:
@@ -93,22 +94,22 @@ def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds:
     return gather(study, chosen, wanted.sections, found, beside_rows(study.beside, chosen, asked.have))
 
 
-def show(results: Results, asked: options.Asked, parts: list[str]) -> None:
-    """Print the page of a study, and write it with its figures and rows."""
+def show(results: Results, asked: options.Asked, parts: list[str], name: str) -> None:
+    """Write the page of a study with its figures and rows, and print it."""
     from lengthlab.cli.pages import drawn, show_page
     from lengthlab.report.markdown import markdown
     from lengthlab.report.publication import page_files, row_files, write_files
     from lengthlab.report.study_page import study_page, verdict_line
 
-    name, page = results.study.name, study_page(results)
-    show_page(page)
-    if results.claims:
-        click.echo(f"Claims: {verdict_line(results)}.")
+    page = study_page(results, name)
     pictures = drawn(page)
-    folder = asked.folder(name, results.size.name, *parts)
-    files = row_files(results.evidence) | {f"{name}.md": markdown(page).encode(), **pictures}
-    written = write_files(folder, files)
+    folder = asked.folder(results.study.name, results.size.name, *parts)
+    text = markdown(page, figures=pictures).encode()
+    written = write_files(folder, row_files(results.evidence) | {f"{results.study.name}.md": text, **pictures})
     if asked.page:
         written += write_files(asked.page.parent, page_files(page, asked.page, pictures))
+    show_page(page)
+    if results.claims:
+        say(f"Claims: {verdict_line(results)}.")
     for path in written:
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli.pages import say
 from lengthlab.cli.progress import Progress
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
@@ -35,7 +36,7 @@ def work(
     if failed and len(runs) == 1:
         raise RunFailed(_failure(failed[0]))
     for outcome in failed:
-        click.echo(f"lengthlab: {_failure(outcome)}", err=True)
+        say(f"lengthlab: {_failure(outcome)}", err=True)
     folders = [Store(store).folder(outcome.run.id) for outcome in outcomes if not outcome.error]
     curves, problems = read_curves(folders, experiment)
     if problems:

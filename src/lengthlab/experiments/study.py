@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lengthlab.spec.run import Run
 
 Sign = Literal["<", "≤", "≥", ">"]
+SIGNS: dict[str, Sign] = {"<": "<", "<=": "≤", "≤": "≤", ">=": "≥", "≥": "≥", ">": ">"}
+"""As they may be typed."""
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -79,15 +81,19 @@ class At:
 class Check:
     """The accuracy of an arm at a length, held against a bound.
 
-    >>> str(Check(Arm("delayed", "sandwich", "modulo-recall", "delayed"), 100, "<", At(75)))
-    'delayed at n=100 < at n=75'
+    >>> str(Check(Arm("delayed", "sandwich", "modulo-recall", "delayed"), 100, "<=", At(75)))
+    'delayed at n=100 ≤ at n=75'
     """
 
     arm: Arm
     length: int
-    sign: Sign
+    sign: Sign | Literal["<=", ">="]
     bound: float | At
     question: str = ALL
+
+    def __post_init__(self) -> None:
+        require(self.sign in SIGNS, f"a check compares by one of {', '.join(SIGNS)}, not by {self.sign!r}")
+        object.__setattr__(self, "sign", SIGNS[self.sign])
 
     def __str__(self) -> str:
         asked = "" if self.question == ALL else f", {self.question},"
@@ -182,8 +188,16 @@ class Study:
             )
         require(len(self.arms) > 0, f"study '{self.name}' has no arm")
         require(len(self.sizes) > 0, f"study '{self.name}' has no size")
+        for size in self.sizes:
+            require(len(size.lengths) > 0, f"study '{self.name}': nothing is measured at size '{size.name}': give it lengths")
+        for what, names in (("sizes", [each.name for each in self.sizes]), ("parts", [each.name for each in self.sections])):
+            require(len(set(names)) == len(names), f"study '{self.name}': two {what} have one name: {', '.join(names)}")
         for claim in self.claims:
             self._check_claim(claim)
+        lengths = {length for size in self.sizes for length in size.lengths}
+        for arm, question, length in self.reference.values if self.reference else ():
+            there = arm in self.arms and length in lengths
+            require(there, f"study '{self.name}': the reference has '{arm}', {question}, n={length}, and the study has not")
 
     def _check_claim(self, claim: Claim) -> None:
         require(len(claim.checks) > 0, f"study '{self.name}': nothing is checked of “{claim.words}”")
@@ -195,7 +209,8 @@ class Study:
         measured = [size.lengths for size in self.sizes if claim.size in ("", size.name)]
         require(len(measured) > 0, f"study '{self.name}': a claim is of size '{claim.size}', which it has not")
         for check in claim.checks:
-            there = all(check.length in lengths for lengths in measured)
+            also = [check.bound.length] if isinstance(check.bound, At) and check.bound.length else []
+            there = all({check.length, *also} <= set(lengths) for lengths in measured)
             require(there, f"study '{self.name}': '{check}' is not measured at every size; give the claim its size")
 
     def size(self, name: str) -> Size:

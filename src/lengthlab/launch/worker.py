@@ -17,7 +17,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from lengthlab.errors import LabError, explain
+from lengthlab.errors import LabError, explain, require
 from lengthlab.store import Store
 from lengthlab.store.ids import hash_of, same_run
 
@@ -82,6 +82,8 @@ def _runs(store: str, ids: Sequence[str], failed: Failures) -> Iterator[Run]:
     for run_id in ids:
         folder = Store(store).folder(run_id)
         try:
+            there = hash_of(folder.read_json("run.json"))  # all 20 digits: an old folder is named by 12 of them
+            require(there == run_id, f"{folder.path / 'run.json'} is the content of run {there}, not of {run_id}: move it away")
             yield read_run(folder, trust=True)
         except Exception as error:
             with suppress(LabError):  # a folder that is not this run's is left alone

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, explain
 from lengthlab.store import Folder
 from lengthlab.store.rows import ALL, OLD_ALL, Row, rows_in
 
@@ -55,8 +55,8 @@ def read_curves(folders: Sequence[Folder], experiment: str = "") -> tuple[list[C
             continue
         try:
             curves.append(_curve(folder, experiment))
-        except LabError as error:
-            problems.append(str(error))
+        except (LabError, OSError) as error:
+            problems.append(explain(error))
     return curves, problems
 
 
@@ -66,9 +66,10 @@ def _curve(folder: Folder, experiment: str) -> Curve:
     try:
         names = ("hardware", "versions", "precision", "seconds", "date", "steps", "batch", "settings")
         made = {name: result[name] for name in names} | {name: result.get(name) for name in ("commit", "ends")}
-        shortest, longest = result["lengths"]
-        if not rows:
-            raise KeyError("counts")
+        shortest, longest = map(int, result["lengths"])
+        texts = (made["hardware"], made["versions"]["torch"], made["precision"], made["settings"], made["date"])
+        if not rows or not all(isinstance(text, str) for text in texts) or float(made["seconds"]) < 0:
+            raise ValueError
         return Curve(tuple(rows), (shortest, longest), _chance(result["chance"]), made, folder)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise LabError(f"{folder.path}: result.json is not the result of a run") from None

@@ -47,15 +47,17 @@ class Wanted:
         return self.study.runs(self.size.name, seeds, self.sections)
 
 
-def place_of(name: str) -> Path:
-    """The folder of that name; for `published`, where there is none here, the one that comes with the package."""
+def place_of(name: str, experiment: str) -> Path:
+    """The folder of that name; for `published`, where none here has something of the experiment, the one that comes with the
+    package.
+    """
     path, package = Path(name), Path(lengthlab.__file__).parent
-    if path.is_dir():
-        return path
-    if name.rstrip("/") == PUBLISHED:
+    if name.rstrip("/") == PUBLISHED and not _file_in(path, experiment) and not any(path.glob("*/run.json")):
         for folder in (package / PUBLISHED, package.parents[1] / PUBLISHED):
             if folder.is_dir():
                 return folder
+    if path.is_dir():
+        return path
     raise LabError(f"there is no folder '{name}'")
 
 
@@ -69,7 +71,7 @@ def read_evidence(names: Sequence[str], wanted: Wanted, seeds: int | None = None
 
 def sizes_in(names: Sequence[str], study: Study) -> list[Size]:
     """Of which sizes of a study there are rows in these folders of files; run folders do not tell."""
-    named = {row.size for name in names for row in _files(place_of(name), study.name).rows}
+    named = {row.size for name in names for row in _files(place_of(name, study.name), study.name).rows}
     return [size for size in study.sizes if size.name in named]
 
 
@@ -82,12 +84,13 @@ def _must_read(name: str, wanted: Wanted) -> Evidence:
 
 def _read(name: str, wanted: Wanted) -> Evidence | None:
     """What a folder has; None if that is neither rows nor runs."""
-    path = place_of(name)
+    path = place_of(name, wanted.study.name)
     files = _files(path, wanted.study.name)
     if files.rows:
         size = wanted.size.name
-        kept = [replace(row, size=size) for row in files.rows if row.size in ("", size)]
-        return replace(files, rows=tuple(kept))
+        told = all(row.size for row in files.rows) or len(wanted.study.sizes) == 1
+        require(told, f"'{name}' has rows without a size, and no {provenance.FILE} that tells it: give them a size")
+        return replace(files, rows=tuple(replace(row, size=size) for row in files.rows if row.size in ("", size)))
     if _file_in(path, wanted.study.name):
         return Evidence()
     if not any(path.glob("*/run.json")):
@@ -162,4 +165,5 @@ def _trace(curve: Curve, run: Run) -> TrainingTrace | None:
     except LabError:  # a foreign log spoils no result
         log = []
     ends = curve.made.get("ends") or run.ends
-    return trace_of(curve.first.run, log, ends, sum(bool(phase.off) for phase in run.schedule.phases)) if log else None
+    last_off = max((number for number, phase in enumerate(run.schedule.phases, start=1) if phase.off), default=0)
+    return trace_of(curve.first.run, log, ends, last_off) if log else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lengthlab.errors import LabError
 from lengthlab.report.heatmap import draw_heatmap
 from lengthlab.report.lines import draw_lines
-from lengthlab.report.page import Figure as Block
+from lengthlab.report.page import Figure as FigureBlock
 from lengthlab.report.page import Heatmap, Page
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def pictures(page: Page, forms: Sequence[str] = ("svg", "png")) -> dict[str, byt
     return {f"{name}.{form}": rendered(drawing, form) for name, drawing in drawn.items() for form in forms}
 
 
-def draw(block: Block) -> Figure:
+def draw(block: FigureBlock) -> Figure:
     """A heat map or curves, as matplotlib has them."""
     with _settings():
         return draw_heatmap(block) if isinstance(block, Heatmap) else draw_lines(block)
@@ -32,11 +32,12 @@ def draw(block: Block) -> Figure:
 @contextmanager
 def _settings() -> Iterator[None]:
     try:
-        from matplotlib import rc_context
+        from matplotlib import rc_context, rcParamsDefault
     except ImportError:
         raise LabError("figures need matplotlib: pip install 'lengthlab[report]'") from None
-    # Whatever stands in a name is text: a dollar sign begins no formula.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "lengthlab", "text.parse_math": False}):
+    # As matplotlib comes, not as somebody has set it up, and whatever stands in a name is text: a dollar begins no formula.
+    usual = {name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")}
+    with rc_context({**usual, "svg.fonttype": "none", "svg.hashsalt": "lengthlab", "text.parse_math": False}):
         yield
 
 

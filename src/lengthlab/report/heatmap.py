@@ -176,6 +176,6 @@ def _caption(block: Heatmap, questions: int) -> str:
     right = "every question right" if questions == 1 else "all questions, or one, right"
     said = f"Share of samples with {right}, mean over {seeds}. Green: above {GOOD:.2f}."
     if any(score.reference is not None for entry in block.entries for score in entry.series[0].scores):
-        said += f"\nSmall number: {block.reference}'s. Marked corner: more than {MARGIN:.2f} apart."
+        said += f"\nSmall number: {visible(block.reference)}'s. Marked corner: more than {MARGIN:.2f} apart."
     missing = any(score.mean is None for entry in block.entries for score in entry.series[0].scores)
     return f"{said} Hatched: not measured." if missing else said

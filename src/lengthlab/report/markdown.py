@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from urllib.parse import quote
 
 from lengthlab.report.page import (
     Block,
     Curves,
     Details,
     Entry,
+    Figure,
     Heading,
     Heatmap,
     Numbered,
@@ -31,13 +33,16 @@ BEGINS = re.compile(r"[#+=-]|\d+[.)]")
 ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
-def markdown(page: Page, folder: str = "") -> str:
-    """The whole page; `folder` is the way from the page to its figures, with a slash at its end."""
+def markdown(page: Page, folder: str = "", figures: Collection[str] | None = None) -> str:
+    """The whole page; `folder` is the way from the page to its figures, with a slash at its end, and `figures` are the files
+    that were drawn, all if it is not given.
+    """
     lines = [f"# {escape(page.title)}"]
     if page.command:
         lines += ["", f"Written by {code(page.command)}; what is changed here by hand is lost with the next time."]
     for block in page.blocks:
-        lines += ["", *_lines(block, folder)]
+        if figures is None or not isinstance(block, Figure) or f"{block.name}.svg" in figures:
+            lines += ["", *_lines(block, folder)]
     return "\n".join(lines) + "\n"
 
 
@@ -53,7 +58,7 @@ def _lines(block: Block, folder: str) -> Iterator[str]:
             for number, item in enumerate(items, start=1):
                 yield f'{number}. <a id="{anchor}-{number}"></a>{inline(item)}'
         case Heatmap() | Curves():
-            yield f"![{escape(block.alt or block.title)}]({folder}{block.name}.svg)"
+            yield f"![{escape(block.alt or block.title)}]({quote(folder + block.name)}.svg)"
         case Scores():
             yield from _scores(block)
         case Details(summary, blocks):

@@ -37,7 +37,7 @@ def row_files(evidence: Evidence) -> dict[str, bytes]:
 def page_files(page: Page, path: Path, drawn: Mapping[str, bytes]) -> dict[str, bytes]:
     """The page by the name of `path`, and its figures in the folder of that name beside it."""
     figures = {f"{path.stem}/{name}": data for name, data in drawn.items() if name.endswith(".svg")}
-    return {path.name: markdown(page, f"{path.stem}/").encode(), **figures}
+    return {path.name: markdown(page, f"{path.stem}/", drawn).encode(), **figures}
 
 
 def read_results(

@@ -88,7 +88,13 @@ def _figures(curves: Sequence[Curve]) -> list[Curves]:
         kinds.setdefault(
             f"-{curve.first.task}-{_chance(curve).replace(' ', '-')}-{curve.trained[0]}-{curve.trained[1]}", []
         ).append(curve)
-    return [_figure(group, f"accuracy{kind if len(kinds) > 1 else ''}") for kind, group in kinds.items()]
+    figures: dict[str, Curves] = {}
+    for kind, group in kinds.items():
+        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in kind) if len(kinds) > 1 else ""
+        taken = sum(other == name or other.startswith(f"{name}~") for other in figures)
+        name += f"~{taken + 1}" if taken else ""
+        figures[name] = _figure(group, f"accuracy{name}")
+    return list(figures.values())
 
 
 def _figure(curves: Sequence[Curve], name: str) -> Curves:
@@ -98,8 +104,7 @@ def _figure(curves: Sequence[Curve], name: str) -> Curves:
         for question in curves[0].questions
     }
     entries = tuple(_entries(curves))
-    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)
-    return Curves(entries, lengths, curves[0].trained, name=safe, title="Accuracy by length", chance=chance)
+    return Curves(entries, lengths, curves[0].trained, name=name, title="Accuracy by length", chance=chance)
 
 
 def _entries(curves: Sequence[Curve]) -> list[Entry]:

@@ -86,10 +86,6 @@ class Series:
         return sorted({seed for score in self.scores for seed in score.by_seed})
 
     @property
-    def runs(self) -> list[str]:
-        return list(dict.fromkeys(row.run for score in self.scores for row in score.rows))
-
-    @property
     def verdicts(self) -> Counter[str]:
         return Counter(score.verdict for score in self.scores)
 

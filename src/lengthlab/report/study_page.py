@@ -38,15 +38,15 @@ ANCHOR = "made"
 FACTS = ("steps", "opened", "plateau", "ms a step")
 
 
-def study_page(results: Results) -> Page:
-    """Everything that a reader is shown of a study."""
+def study_page(results: Results, name: str = "") -> Page:
+    """Everything that a reader is shown of a study; `name` is what the user called it by, `my_study.py:STUDY`."""
     blocks: list[Block] = [*_opening(results)]
     if results.claims:
         blocks += [Heading("Claims"), *_claims(results)]
     for section in results.sections:
         blocks += _section(results, section)
     blocks += [Heading("Where the numbers come from"), *_origins(results)]
-    return Page(results.study.title, tuple(blocks), f"lengthlab reproduce {results.study.name}")
+    return Page(results.study.title, tuple(blocks), f"lengthlab reproduce {name or results.study.name}")
 
 
 def _opening(results: Results) -> Iterator[Block]:

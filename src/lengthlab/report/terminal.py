@@ -122,10 +122,11 @@ def _head(block: Scores, lengths: Sequence[int], wide: int) -> Iterator[Line]:
 
 def _entry(entry: Entry, lengths: Sequence[int], wide: int, reference: str) -> Iterator[Line]:
     first = entry.series[0]
-    verdicts = [f"{first.verdicts[verdict]} {verdict}" for verdict in VERDICTS if first.verdicts[verdict]]
+    shown = VERDICTS if reference else (MISSING,)
+    verdicts = [f"{first.verdicts[verdict]} {verdict}" for verdict in shown if first.verdicts[verdict]]
     known = [f"{visible(name)} {visible(text)}" for name, text in entry.facts if text != "–"]
     alone = [f"seed {first.seeds[0]}"] if len(first.seeds) == 1 and not first.missing else []
-    words = [*(verdicts if reference or MISSING in first.verdicts else []), *alone, *known]
+    words = [*verdicts, *alone, *known]
     about = ", ".join(words)
     yield Line(visible(entry.title), "bold").append(f": {about}" if about else "", "not bold")
     scores = [first.at(length) for length in lengths]

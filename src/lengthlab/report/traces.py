@@ -21,7 +21,7 @@ WINDOW = 5
 
 @dataclass(frozen=True)
 class TrainingTrace:
-    """`opened`: the step at which the first phase ended, 0 where nothing was off. `learned_at`: the step by which the loss of
+    """`opened`: the step from which everything was on, 0 where nothing was off. `learned_at`: the step by which the loss of
     all questions had fallen below LEARNED with everything on; None if it never did. `step_seconds`: of a step with everything
     on, timed alone on the machine that trained it; None where nobody timed it.
     """
@@ -38,15 +38,15 @@ class TrainingTrace:
         return None if self.learned_at is None else self.learned_at - self.opened
 
 
-def trace_of(run: str, log: Sequence[Mapping[str, Any]], ends: Sequence[int], phases_off: int) -> TrainingTrace:
-    """From the lines of a log and the steps at which phases ended; in the first `phases_off` of them something was off.
+def trace_of(run: str, log: Sequence[Mapping[str, Any]], ends: Sequence[int], last_off: int) -> TrainingTrace:
+    """From the lines of a log and the steps at which phases ended; after the phase `last_off`, counted from 1, all was on.
 
     >>> lines = [{"step": 50 * i, "loss": 2.0 if i < 9 else 0.0} for i in range(1, 16)]
-    >>> trace_of("0123456789ab", lines, ends=(200, 750), phases_off=1).learned_at
+    >>> trace_of("0123456789ab", lines, ends=(200, 750), last_off=1).learned_at
     650
     """
-    opened = ends[phases_off - 1] if phases_off else 0
-    joint = [line for line in log if line["step"] > opened]
+    opened = ends[last_off - 1] if last_off else 0
+    joint = [line for line in log if line["step"] > opened and "loss" in line]
     losses = [float(line["loss"]) for line in joint]
     means = [sum(losses[end - WINDOW : end]) / WINDOW for end in range(WINDOW, len(losses) + 1)]
     learned = next((joint[number + WINDOW - 1]["step"] for number, mean in enumerate(means) if mean < LEARNED), None)

@@ -72,8 +72,10 @@ def from_json(data: Any, files: Files) -> Any:
     items = {key: from_json(item, files) for key, item in data.items() if key != "kind"}
     if "kind" not in data:
         return items
+    kind = _named(data["kind"], files)
+    require(isinstance(kind, type) and is_dataclass(kind), f"'{data['kind']}' is no dataclass, and a run is made of those")
     try:
-        return _named(data["kind"], files)(**items)
+        return kind(**items)
     except TypeError as error:
         raise LabError(f"a '{data['kind']}' cannot be made of {sorted(items)}: {error}") from None
 
@@ -106,4 +108,4 @@ def _named(kind: object, files: Files) -> Any:
     file, _, name = str(kind).rpartition(":")
     if file not in files:
         raise LabError(f"unknown kind '{kind}'; {nearest(str(kind), known)}")
-    return source.member(source.load_text(file, files[file]), name)
+    return source.own_member(source.load_text(file, files[file]), name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +16,18 @@ from hashlib import sha256
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from lengthlab.errors import LabError, explain, nearest
+import lengthlab
+from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.spec.own_file import check_alone, check_unedited
 from lengthlab.spec.script import TYPED_IN, definitions
 
 Files = dict[str, str]
 TEXT, PLACE = "__lengthlab_text__", "__lengthlab_place__"
+INSTALLED = [
+    Path(lengthlab.__file__).parent,
+    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+]
+"""Nobody named what lies here: it was imported by whatever needed it."""
 
 
 def is_reference(name: str) -> bool:
@@ -79,6 +86,29 @@ def find_module(file: str, text: str) -> ModuleType | None:
     return None
 
 
+def is_named(file: str, text: str) -> bool:
+    """Whether whoever started this process named this code: we loaded it for them, they made a run of it, or it is a file of
+    their own that they imported. That something installed has the same text says nothing: `subprocess.py` is imported too.
+    """
+    module = find_module(file, text)
+    if module is None or hasattr(module, TEXT) or module.__name__ in _IN_RUNS:
+        return module is not None
+    path = Path(str(module.__file__)).resolve()
+    return not any(path.is_relative_to(home.resolve()) for home in INSTALLED)
+
+
+_IN_RUNS: set[str] = set()
+"""Modules of which something was put into a run in this process."""
+
+
+def own_member(module: ModuleType, name: str) -> object:
+    """A name that a module defines, not one that it imports: a run holds no other."""
+    found = member(module, name)
+    own = getattr(found, "__module__", None) == module.__name__
+    require(own, f"{Path(str(module.__file__)).name} does not define '{name}'")
+    return found
+
+
 def member(module: ModuleType, name: str) -> object:
     """One name of a module."""
     if not hasattr(module, name):
@@ -100,6 +130,7 @@ class Sources:
         if not path:
             raise LabError(f"{thing.__name__} has no source file, so a run with it could not be repeated: {TYPED_IN}")
         self._names.setdefault(thing.__module__, []).append(thing.__name__)
+        _IN_RUNS.add(thing.__module__)
         return f"{Path(path).name}:{thing.__name__}"
 
     def texts(self) -> Files:

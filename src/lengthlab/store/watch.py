@@ -14,9 +14,10 @@ from lengthlab.errors import LabError, explain
 from lengthlab.store.folder import Folder, Store
 from lengthlab.store.log import FILE, Tail, identity
 from lengthlab.store.phases import Phases, phases_in
+from lengthlab.store.rows import ALL, OLD_ALL
 from lengthlab.store.status import Accuracy, State, Status, seconds_left
 
-TOGETHER = ("all", "both")
+TOGETHER = (ALL, OLD_ALL)
 """The question that means every question of a sample, and what older results call it."""
 
 

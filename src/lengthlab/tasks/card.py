@@ -9,6 +9,7 @@ from inspect import cleandoc
 
 import torch
 
+from lengthlab.errors import LabError
 from lengthlab.tasks.batch import IGNORE
 from lengthlab.tasks.task import ALL, Guess, Task
 
@@ -47,6 +48,8 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     many = task.sample(SAMPLES, (trivial_length,) * 2, generator)
     sequences = [task.decode(tokens) for tokens in many.tokens_BT]
     truths = [_words(task.solve(words)) for words in sequences]
+    for row, (words, truth) in enumerate(zip(sequences, truths, strict=True)):
+        _hold(task, words, {question: target_BT[row].tolist() for question, target_BT in many.target.items()}, truth)
     guesses: dict[str, Guess] = {"always the commonest answer": _commonest(truths), **task.guesses}
     return Card(
         name=task.name,
@@ -65,6 +68,15 @@ def _about(task: Task) -> str:
     """The first paragraph of its class's docstring, unless that is what `dataclass` writes where there is none."""
     text = cleandoc(type(task).__doc__ or "").split("\n\n")[0].replace("\n", " ")
     return "" if text.startswith(f"{type(task).__name__}(") else text
+
+
+def _hold(task: Task, words: Sequence[str], targets: Mapping[str, Sequence[int]], truth: Mapping[str, tuple[str, ...]]) -> None:
+    """What `draw` wrote as an answer against what `solve` says."""
+    for question, target in targets.items():
+        written = tuple(task.words[token] for token in target if token != IGNORE)
+        if truth.get(question) != written:
+            said = f"solve answers {question} by {truth.get(question)}, draw wrote {written}"
+            raise LabError(f"task '{task.name}': of {' '.join(words)} {said}; one of the two is wrong")
 
 
 def _scored(target: Sequence[int]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from lengthlab.evaluation.accuracy import SAMPLES, accuracy
 from lengthlab.evaluation.cores import cores
 from lengthlab.software import versions
 from lengthlab.spec.run import Run
-from lengthlab.spec.source import find_module
+from lengthlab.spec.source import is_named
 from lengthlab.store import Folder
 from lengthlab.store.ids import hash_of, same_run
 from lengthlab.store.rows import Count
@@ -85,7 +85,7 @@ def read_run(folder: Folder, trust: bool = False) -> Run:
     content = _content(folder)
     try:
         files = content["files"] if isinstance(content.get("files"), dict) else {}
-        foreign = [file for file, text in files.items() if not trust and find_module(file, str(text)) is None]
+        foreign = [file for file, text in files.items() if not trust and not is_named(file, str(text))]
         require(not foreign, f"this run needs {', '.join(foreign)}, code that lies in the folder: --trust (trust=True) runs it")
         return Run.from_json(content)
     except LabError as error:
@@ -119,7 +119,8 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples
             fresh = accuracy(network, result.run.task, missing, samples, copies=copies)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
-        data = folder.read_json("result.json") | {"counts": [count.to_json() for count in counts]}
+        chances = _chances(result.run.task, [count.length for count in counts])
+        data = folder.read_json("result.json") | {"counts": [count.to_json() for count in counts], "chance": chances}
         folder.write_json("result.json", data)
         return replace(result, counts=tuple(counts))
 
