@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -42,3 +43,13 @@ class Forgetful:
 
     def build(self, width: int) -> nn.Module:
         return nn.Dropout(0.5)
+
+
+@dataclass(frozen=True)
+class Chatty:
+    """A part that leaves an unfinished line where errors go, as a progress bar does."""
+
+    def build(self, width: int) -> nn.Module:
+        sys.stderr.write("\r 10%|#")
+        sys.stderr.flush()
+        return nn.Identity()

@@ -18,8 +18,10 @@ from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.generation import generate
 from lengthlab.models import Lstm, Model, chain, hybrid_block, lstm, parallel, residual
+from lengthlab.models.attention.positions import is_biased
 from lengthlab.models.layout import Layout
 from lengthlab.models.mixer import Mixer
+from lengthlab.models.model import position_limit
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule, end_to_end
 from lengthlab.spec.seeds import seed_for
@@ -321,3 +323,97 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives() -> None:
 def test_a_mixer_without_its_method_says_so() -> None:
     with pytest.raises(NotImplementedError, match="without the method 'mix'"):
         Mixer()(torch.zeros(1, 2, 3))
+
+
+@dataclass(frozen=True)
+class Rarely(ModuloRecall):
+    """Asks a sample in a thousand once more, at its first token."""
+
+    def draw(self, n_B: Tensor, generator: torch.Generator) -> Batch:
+        batch = super().draw(n_B, generator)
+        often_B = torch.rand(len(n_B), generator=generator) < 0.001
+        target_BT = batch.target["modulo"].clone()
+        target_BT[:, 0] = torch.where(often_B, 5, target_BT[:, 0])
+        return replace(batch, target=batch.target | {"modulo": target_BT})
+
+
+def test_no_answer_is_lost_where_some_are_asked_more() -> None:
+    run = Run(Rarely(modulus=2, keys=8), lstm(8), end_to_end(5), lengths=(1, 3), batch=8)
+    data = TrainState(run, CPU).data
+    asked = trained = 0
+    for number in range(6):
+        generator = torch.Generator().manual_seed(seed_for("data", 0) + number)
+        n_B = torch.cat([spread(8, (1, 3), generator) for _ in range(BLOCK)])
+        drawn = run.task.draw(n_B, generator)
+        asked += sum(int((target_BT != IGNORE).sum()) for target_BT in drawn.target.values())
+        trained += int((data.block(number).steps.target_BQ != IGNORE).sum())
+    assert trained == asked > 6 * BLOCK * 8 * 2
+
+
+@dataclass(frozen=True)
+class Miscounted(ModuloRecall):
+    def tokens(self, length: int) -> int:
+        return super().tokens(length) + (length == 1)
+
+
+def test_a_task_that_miscounts_the_tokens_of_one_length_is_refused() -> None:
+    run = Run(Miscounted(modulus=2, keys=8), lstm(8), end_to_end(5), lengths=(1, 3), batch=6)
+    with pytest.raises(LabError, match=r"drew 8 tokens where its `tokens` says 9"):
+        TrainState(run, CPU).advance()
+
+
+class OwnForward(nn.Module):
+    """As hooks and compilers do it: a forward on the module object."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.cell = nn.GRU(width, width, batch_first=True)
+        self.forward = self.fast  # type: ignore[method-assign]
+
+    def fast(self, x_BTD: Tensor) -> Tensor:
+        out: Tensor = self.cell(x_BTD)[0]
+        return out
+
+
+@dataclass(frozen=True)
+class WithOwnForward:
+    def build(self, width: int) -> nn.Module:
+        return OwnForward(width)
+
+
+def test_a_forward_on_the_module_object_is_not_a_part_that_is_off() -> None:
+    run = Run(ModuloRecall(modulus=2, keys=8), Model("own", 8, chain(WithOwnForward())), end_to_end(5), lengths=(1, 3), batch=6)
+    row, padded = TrainState(run, CPU), TrainState(run, CPU, padded=True)
+    assert row.data.documents is not None
+    assert row.advance() == pytest.approx(padded.advance(), abs=1e-5)
+
+
+def test_position_ids_are_limited_by_tables_and_by_nothing_else() -> None:
+    class Limited(Mixer):
+        limit = 4
+
+        def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
+            return x_BTD
+
+    assert position_limit(nn.Sequential(Limited(), nn.Linear(2, 2))) is None
+
+
+def test_a_table_of_positions_that_is_too_short_says_so_before_it_is_read() -> None:
+    network = Model("small", 8, Lstm(), position_ids=4).build(9)
+    with pytest.raises(LabError, match="position id 4 is too large for 4"):
+        network(torch.ones(1, 5, dtype=torch.int64))
+
+
+class Named(nn.Module):
+    """A user's positions whose parameter is called as a method of ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+        return q_BHQC + self.bias, k_BHTC
+
+
+def test_a_parameter_named_bias_does_not_make_positions_biased() -> None:
+    assert not is_biased(Named())

@@ -18,7 +18,7 @@ from lengthlab.models.layout import Documents, Layout
 from lengthlab.models.mixer import padded_parts
 from lengthlab.models.model import Network
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training.data import documents_of
+from lengthlab.training.data import padding_reason
 from lengthlab.training.state import TrainState
 from small_runs import CPU, end_to_end_run
 
@@ -42,7 +42,7 @@ def padded_and_in_a_row(network: Network, seed: int) -> tuple[tuple[Tensor, list
     padded = network(tokens_BT, Layout(query_BQ=query_BQ))
     first = padded.detach(), gradients(network, padded, weight)
     documents = Documents((batch.length_B - 1).tolist())
-    layout = Layout(query_BQ=documents.outside(query_BQ), documents=documents)
+    layout = Layout(query_BQ=documents.outside(query_BQ).flatten()[None], documents=documents)
     row = network(documents.row(tokens_BT), layout).view_as(padded)
     return first, (row.detach(), gradients(network, row, weight))
 
@@ -78,8 +78,8 @@ def test_a_row_padded_and_made_a_row_again_is_itself(lengths: list[int]) -> None
     assert torch.equal(documents.row(padded_BT), row_1N)
     assert ((padded_BT != 0).sum(dim=1) == torch.tensor(lengths)).all()
     last_BQ = torch.tensor(lengths)[:, None] - 1
-    assert torch.equal(documents.inside(documents.outside(last_BQ)), last_BQ)
-    assert row_1N[0, documents.outside(last_BQ)[0]].tolist() == torch.tensor(lengths).cumsum(0).tolist()
+    assert torch.equal(documents.inside(documents.outside(last_BQ).flatten()[None]), last_BQ)
+    assert row_1N[0, documents.outside(last_BQ).flatten()[None][0]].tolist() == torch.tensor(lengths).cumsum(0).tolist()
 
 
 @given(lengths=LENGTHS)
@@ -186,17 +186,17 @@ def test_a_task_that_does_not_know_its_tokens_is_read_padded(
 ) -> None:
     change(monkeypatch)
     run = end_to_end_run()
-    assert (documents_of(run, run.lengths, run.network(), CPU) is not None) == flat
+    assert (padding_reason(run, run.lengths, run.network()) == "") == flat
 
 
 def test_a_task_whose_tokens_are_not_those_it_draws_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     run = end_to_end_run()
     tokens = ModuloRecall.tokens
     monkeypatch.setattr(ModuloRecall, "tokens", lambda task, length: tokens(task, length) - 1)
-    with pytest.raises(LabError, match=r"drew 12 tokens where its `tokens` says 11"):
+    with pytest.raises(LabError, match=r"drew 8 tokens where its `tokens` says 7"):
         TrainState(run, CPU).advance()
 
 
 def test_a_batch_with_fewer_samples_than_lengths_is_read_padded() -> None:
     run = end_to_end_run(batch=2, lengths=(1, 3))
-    assert documents_of(run, run.lengths, run.network(), CPU) is None
+    assert padding_reason(run, run.lengths, run.network())

@@ -87,7 +87,7 @@ def test_a_model_gives_the_same_with_and_without_kernels(
     batch = TASK.sample(5, (1, 5), torch.Generator(DEVICE).manual_seed(1))
     query_BQ, _ = batch.queries(TASK.questions, most=2)
     documents = Documents([TASK.tokens(n) - 1 for n in range(1, 6)], DEVICE)
-    layout = Layout(query_BQ=documents.outside(query_BQ), documents=documents)
+    layout = Layout(query_BQ=documents.outside(query_BQ).flatten()[None], documents=documents)
     row = documents.row(batch.tokens_BT[:, :-1]), layout
     with_kernels = network(*row)
     found = grads(with_kernels, *network.parameters())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.models import lstm
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule, delayed
-from lengthlab.tasks import IGNORE, Mixture, ModuloRecall, modulo, recall
+from lengthlab.tasks import IGNORE, Batch, Mixture, ModuloRecall, modulo, recall
+from lengthlab.tasks.batch import join
+from lengthlab.tasks.card import card
 from lengthlab.training import train
 from lengthlab.training.state import TrainState
 from small_runs import CPU, small_model
@@ -45,7 +48,7 @@ def test_every_sample_is_one_of_its_task(seed: int, tag: bool, share: int) -> No
 def test_shares_hold_in_any_stretch() -> None:
     found = names(Mixture(TASKS, (3, 1)), 40)
     assert Counter(found) == {"<task:modulo>": 30, "<task:recall>": 10}
-    assert all(Counter(found[start : start + 4])["<task:recall>"] == 1 for start in range(0, 40, 4))
+    assert all(Counter(found[start : start + 16])["<task:recall>"] == 4 for start in (0, 16))
     assert set(names(Mixture(TASKS, (1, 0)), 9)) == {"<task:modulo>"}
 
 
@@ -94,3 +97,41 @@ def test_a_mixture_that_cannot_be_is_refused(tasks: tuple[ModuloRecall, ...], we
 def test_shares_for_a_task_that_is_no_mixture_are_refused() -> None:
     with pytest.raises(LabError, match="a phase has a mixture, and task 'modulo' is none"):
         Run(TASKS[0], small_model(), Schedule("wrong", (Phase(2, mixture=(1, 1)),)), lengths=(1, 3), batch=4)
+
+
+def test_every_task_of_a_mixture_is_drawn_at_every_length() -> None:
+    for size, lengths in ((10, (1, 8)), (8, (1, 4))):
+        mixture, seen = Mixture(TASKS, tag=True), set()
+        for _ in range(1):
+            n_B = torch.cat([torch.arange(size) * (lengths[1]) // size + 1 for _ in range(50)])
+            batch = mixture.draw(n_B, torch.Generator().manual_seed(0))
+            seen |= {(mixture.decode(t)[0], int(n)) for t, n in zip(batch.tokens_BT, n_B, strict=True)}
+        assert len(seen) == 2 * lengths[1]
+
+
+def test_a_step_that_asks_nothing_of_what_counts_changes_the_loss_by_nothing() -> None:
+    mixture = Mixture(TASKS, (1, 9))
+    run = Run(mixture, lstm(8), Schedule("rare", (Phase(30, 1e-3, asks=("modulo/modulo",)),)), lengths=(1, 2), batch=2)
+    state = TrainState(run, CPU)
+    losses = [state.advance() for _ in range(30)]
+    assert 0.0 in losses
+    assert max(losses) > 0
+
+
+def test_a_phase_that_asks_only_what_is_never_drawn_is_refused() -> None:
+    phase = Phase(5, 1e-3, asks=("modulo/modulo",), mixture=(0.0, 1.0))
+    with pytest.raises(LabError, match="no sample of it does"):
+        Run(Mixture(TASKS), lstm(8), Schedule("never", (phase,)), lengths=(1, 2), batch=2)
+
+
+def test_tasks_with_and_without_position_ids_mix() -> None:
+    one = Batch(torch.ones(2, 3, dtype=torch.int64), {}, torch.tensor([3, 3]))
+    other = replace(one, tokens_BT=torch.ones(1, 4, dtype=torch.int64), position_BT=torch.tensor([[7, 8, 9, 10]]))
+    joined = join([one, other]).position_BT
+    assert joined is not None
+    assert joined.tolist() == [[0, 1, 2, 0], [0, 1, 2, 0], [7, 8, 9, 10]]
+
+
+def test_a_mixture_has_a_card() -> None:
+    made = card(Mixture(TASKS))
+    assert set(made.trivial["always the commonest answer"]) == {"modulo/modulo", "recall/recall", "all"}

@@ -37,6 +37,13 @@ def test_a_rate_never_leaves_what_it_was_given(rate: Rate, steps: int, step: int
     assert 0 < rate.at(min(step, steps), steps) <= rate.peak
 
 
+@pytest.mark.parametrize("kind", [Linear, Cosine])
+@pytest.mark.parametrize("last", [-3, float("inf"), float("nan")])
+def test_a_last_rate_that_cannot_be_is_refused(kind: type[Linear], last: float) -> None:
+    with pytest.raises(LabError, match="a learning rate is a finite number of at least 0"):
+        kind(1e-3, last=last)
+
+
 def test_rates_rise_in_a_line_and_fall_as_their_kind_says() -> None:
     assert [Linear(1.0, warm_up=2, last=0.5).at(step, 6) for step in range(6)] == [0.5, 1.0, 1.0, 0.875, 0.75, 0.625]
     falling = [Cosine(1.0, last=0.2).at(step, 5) for step in range(5)]

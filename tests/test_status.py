@@ -453,8 +453,8 @@ def test_names_are_text_and_neither_markup_nor_orders_to_the_terminal(
     _, row = drawn(BUSY, name, 160)
     assert row.startswith(name)
     failed = Status("0" * 20, "failed", failure="no [/x] here\x1b[2J")
-    assert drawn(failed, name, 160)[-1] == f"{name}: no [/x] here?[2J"
-    assert plain(failed) == "failed  no [/x] here?[2J"
+    assert drawn(failed, name, 160)[-1] == f"{name}: no [/x] here\\x1b[2J"
+    assert plain(failed) == "failed  no [/x] here\\x1b[2J"
     run = small_run(Schedule(name + "\x1b[2J", (Phase(5),)))
     folder_of(tmp_path, run).write_json("run.json", run.to_json())
     with Progress([run], str(tmp_path)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, exp, isfinite, log
 from pathlib import Path
 
@@ -21,18 +21,20 @@ from lengthlab.launch import train_all
 from lengthlab.models import Lstm, Model, chain
 from lengthlab.spec.optimizer import Adam
 from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import Phase, Schedule
+from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
 from lengthlab.store import Folder, Store
+from lengthlab.store.rows import Count
 from lengthlab.tasks import IGNORE, Batch
 from lengthlab.tasks.batch import merged
 from lengthlab.tasks.lengths import spread
 from lengthlab.training import recorder, train
 from lengthlab.training.data import BLOCK, StepData
-from lengthlab.training.optimizer import optimizer_of
+from lengthlab.training.optimizer import Rates, optimizer_of
+from lengthlab.training.precision import BF16, FP32
 from lengthlab.training.result import read_run
 from lengthlab.training.state import TrainState, answer_loss
-from own_parts import Deadly, Faulty, Forgetful
+from own_parts import Chatty, Deadly, Faulty, Forgetful
 from small_runs import (
     CPU,
     LR,
@@ -265,8 +267,8 @@ def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, mo
     assert learned_from == [[1, 1, 2, 3] * BLOCK] * len(learned_from)
     # A block that two phases share is drawn for each of them: 50 … 99 twice, and 100 … 149 twice.
     assert len(learned_from) == ceil(run.steps / BLOCK) + 2
-    # The probe at 1 and 3 times the training length, and the measurement at the end.
-    assert looked_at == {3, 9, 6}
+    # The probe at the training length and as far as is measured at the end.
+    assert looked_at == {3, 6}
 
 
 def test_watching_the_accuracy_changes_nothing_of_what_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,3 +426,114 @@ def test_a_run_folder_of_an_older_version_goes_on_under_its_short_name(tmp_path:
     assert train(run, tmp_path).folder.id == run.id[:12]
     assert files_in(tmp_path) == before
     assert read_run(Store(tmp_path).find(run.id[:5])) == read_run(Store(tmp_path).find(run.id)) == run
+
+
+def test_a_progress_bar_of_the_users_does_not_hold_up_the_workers(tmp_path: Path) -> None:
+    run = replace(end_to_end_run(steps=5), model=Model("chatty", 8, chain(Lstm(), Chatty())))
+    (outcome,) = train_all([run], tmp_path)
+    assert outcome.error is None
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_worker_at_all_is_refused(tmp_path: Path, workers: int) -> None:
+    with pytest.raises(LabError, match="workers must be at least 1"):
+        train_all([end_to_end_run()], tmp_path, workers=workers)
+
+
+def test_an_interruption_inside_a_step_leaves_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = end_to_end_run(steps=5)
+
+    def interrupted(state: TrainState) -> float:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainState, "advance", interrupted)
+        with pytest.raises(KeyboardInterrupt) as kept:  # as a notebook keeps the last trace, and what it holds
+            train(run, tmp_path)
+    assert train(run, tmp_path).accuracy(3) >= 0
+    assert kept
+
+
+class Averaging(nn.BatchNorm1d):
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        return super().forward(x_BTD.flatten(0, 1)).view_as(x_BTD)
+
+
+@dataclass(frozen=True)
+class Averaged:
+    def build(self, width: int) -> nn.Module:
+        return Averaging(width)
+
+
+def test_averages_that_a_network_keeps_are_kept_in_bf16_too() -> None:
+    model = Model("averaged", 8, chain(Lstm(), Averaged()))
+    exact, rough = (TrainState(replace(end_to_end_run(), model=model), CPU, precision) for precision in (FP32, BF16))
+    for state in (exact, rough):
+        for _ in range(5):
+            state.advance()
+    averages = [
+        [buffer for name, buffer in state.network.named_buffers() if name.endswith("running_mean")] for state in (rough, exact)
+    ]
+    (mine,), (theirs,) = averages
+    assert mine.abs().max() > 0
+    assert torch.allclose(mine, theirs, atol=0.02)
+
+
+def test_what_a_user_has_frozen_stays_frozen_when_training_is_watched() -> None:
+    network = end_to_end_run().network()
+    frozen = next(module for name, module in network.named_modules() if name)
+    frozen.eval()
+    before = {name: module.training for name, module in network.named_modules()}
+    accuracy(network, TASK, [3], samples=10)
+    assert {name: module.training for name, module in network.named_modules()} == before
+    assert set(before.values()) == {True, False}
+
+
+def test_a_phase_with_lengths_of_its_own_is_mastered_at_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def seen(network: nn.Module, task: object, lengths: Sequence[int], samples: int, seed: int) -> list[Count]:
+        looked.extend(lengths)
+        return [Count(lengths[0], "modulo", 1, 1)]
+
+    monkeypatch.setattr("lengthlab.training.mastery.accuracy", seen)
+    goal = Mastered("modulo", 0.5, looks=1, every=50, limit=100)
+    state = TrainState(replace(phases(Phase(goal, LR, lengths=(1, 2)), Phase(10, LR)), lengths=(1, 6)), CPU)
+    for _ in range(50):
+        state.advance()
+    state.look()
+    assert looked == [2]
+
+
+def test_the_lengths_of_all_phases_are_the_training_range(tmp_path: Path) -> None:
+    run = phases(Phase(5, LR), Phase(5, LR, lengths=(2, 5)))
+    result = train(run, tmp_path)
+    assert run.trained == (1, 5)
+    assert result.folder.read_json("result.json")["lengths"] == [1, 5]
+
+
+@pytest.mark.parametrize("lengths", [(3, 2), (0, 2)])
+def test_a_phase_with_impossible_lengths_is_refused(lengths: tuple[int, int]) -> None:
+    with pytest.raises(LabError, match="a phase has lengths"):
+        phases(Phase(5, LR, lengths=lengths))
+
+
+def test_training_is_watched_no_further_than_it_will_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(recorder.PROBE_STEPS, "cpu", 50)
+    run = end_to_end_run(steps=50, evaluate=(3,))
+    train(run, tmp_path)
+    probed = [line["accuracy"] for line in folder_of(tmp_path, run).read_log() if "accuracy" in line]
+    assert probed
+    assert {int(length) for each in probed for length in each} == {3}
+
+
+def test_a_part_that_two_phases_name_differently_has_the_rate_of_each() -> None:
+    run = phases(Phase(5, {"attend": 1e-3, "rest": 1e-2}), Phase(5, {"*.attend": 1e-4, "rest": 1e-2}))
+    optimizer = optimizer_of(run.network(), run)
+    found = []
+    for number, phase in enumerate(run.schedule.phases):
+        Rates(phase, 5 * number, 5).set(optimizer, 5 * number)
+        found.append(sorted({float(group["lr"]) for group in optimizer.param_groups}))
+    assert found == [[1e-3, 1e-2], [1e-4, 1e-2]]
+    with pytest.raises(LabError, match=r"both give .* a learning rate"):
+        phases(Phase(5, {"attend": 1e-3, "*.attend": 1e-4, "rest": 1e-2}))

@@ -408,3 +408,98 @@ def test_what_a_class_needs_is_found_by_its_syntax() -> None:
     for line in ("OTHER", "result = train", "manual_seed", "Unused", "__main__"):
         assert line not in kept, line
     assert definitions(kept, "net.py", ["Net"]) == kept
+
+
+LOOP = """
+NUMBERS = []
+for number in range(3):
+    NUMBERS.append(number / 2)
+if len(NUMBERS) == 3:
+    NUMBERS[0] = 0.25
+
+class _Tabled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * sum(NUMBERS)
+
+@dataclass(frozen=True)
+class Scaled:
+    def build(self, width: int) -> nn.Module:
+        return _Tabled()
+"""
+SAME = """
+from lengthlab.training.result import read_run
+one, other = (ll.train(run(1), "here"), ll.train_all([run(1)], "there")[0].result)
+import torch
+weights = [list(each.network().parameters()) for each in (one, other)]
+print(all(torch.equal(*pair) for pair in zip(*weights, strict=True)))
+"""
+
+
+def test_a_table_that_a_script_fills_in_a_loop_travels_filled(tmp_path: Path) -> None:
+    ran = script(tmp_path, PART + LOOP + RUN + SAME)
+    assert ran.out == "True\n", ran.err
+
+
+@pytest.mark.parametrize("fill", ["from random import shuffle\nshuffle(NUMBERS)", "def fill():\n    NUMBERS.append(3)\nfill()"])
+def test_a_table_that_is_filled_where_nobody_can_read_it_is_refused(tmp_path: Path, fill: str) -> None:
+    table = (
+        LOOP.split("for number")[0].replace("[]", "[5, 4, 3, 2, 1, 0, 7, 9]")
+        + fill
+        + "\n"
+        + LOOP.split("NUMBERS[0] = 0.25\n")[1]
+    )
+    ran = script(tmp_path, PART + table + RUN + ONE)
+    assert "LabError: NUMBERS is changed where script.py is run, and its text does not show how" in ran.last
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("source", ["int(sys.argv[-1])", 'float(os.environ["SCALE"])'])
+def test_what_a_script_is_called_with_goes_into_a_field(tmp_path: Path, source: str) -> None:
+    ran = script(tmp_path, PART.replace("SCALE = 0.5", f"import os\nSCALE = {source} if False else 0.5") + RUN + ONE)
+    assert "which the run does not know: make it a field (script.py)" in ran.last
+
+
+@pytest.mark.parametrize("change", [("TABLE = {}", "TABLE = {1: 2}"), ("times: float = 1.0", "times: float = 2.0")])
+def test_a_script_that_was_edited_before_it_trains_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
+    edit = f"path = Path('script.py')\npath.write_text(path.read_text().replace({change[0]!r}, {change[1]!r}, 1))\n"
+    (tmp_path / "script.py").write_text(PART + RUN + edit + ONE)
+    assert "LabError: script.py was edited after it was loaded" in python(tmp_path, "script.py").last
+
+
+def test_a_file_of_ones_own_that_only_this_process_finds_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "helper_of_mine.py").write_text("SIZE = 2\n")
+    (tmp_path / "my_part.py").write_text(PART + "\nimport helper_of_mine\n")
+    ran = script(tmp_path, "import sys\nsys.path.insert(0, 'lib')\n" + IMPORTS + RUN + ONE)
+    assert "has to stand alone, but imports 'helper_of_mine', a file of your own" in ran.last
+    assert not (tmp_path / "runs").exists()
+
+
+ODD = """
+from enum import Enum
+from typing import NamedTuple
+
+class Colour(Enum):
+    RED = 1
+
+class Pair(NamedTuple):
+    one: int = 1
+
+@dataclass(slots=True)
+class Slotted:
+    one: int = 1
+"""
+
+
+def test_enumerations_named_tuples_and_slots_are_not_edits(tmp_path: Path) -> None:
+    (tmp_path / "my_part.py").write_text(PART + ODD)
+    assert script(tmp_path, IMPORTS + RUN + ONE).out == "right True True\n"
+
+
+def test_whole_numbers_that_stand_for_floats_make_no_second_run(tmp_path: Path) -> None:
+    text = PLAIN.format(vocabulary="vocabulary", more="import lengthlab as ll").replace(
+        "width: int = 8)", "width: int = 8, rate: float = 0)"
+    )
+    run = RUN.replace('Model("scaled", 8, chain(Lstm(), Scaled()))', "ll.models.module(Net, rate=RATE)")
+    ran = script(tmp_path, text + run + "RATE = 0\none = run().id\nRATE = 0.0\nprint(one == run().id)\n")
+    assert ran.out == "True\n", ran.err

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lengthlab import started as started  # reads the script that is running, before it can be edited
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:

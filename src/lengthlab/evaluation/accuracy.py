@@ -48,13 +48,14 @@ def accuracy(
     [(4, 'modulo', 10), (4, 'recall', 10), (4, 'all', 10)]
     """
     counts: list[Count] = []
-    training = network.training
+    modes = {module: module.training for module in network.modules()}  # a user may have frozen some
     networks = [each.eval() for each in (network, *copies)]
     try:
         for length in lengths:
             counts += _at(networks, task, length, samples, seed)
     finally:
-        network.train(training)
+        for module, training in modes.items():
+            module.training = training
     return counts
 
 

@@ -15,7 +15,7 @@ from tempfile import mkstemp
 from time import sleep
 
 from lengthlab.device import device_named
-from lengthlab.errors import LabError, explain
+from lengthlab.errors import LabError, explain, require
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
@@ -51,6 +51,7 @@ def train_all(
     """
     refuse_while_loading("train_all")
     precision_named(precision, device_named(device))
+    require(workers is None or workers >= 1, f"workers must be at least 1, not {workers}")
     place, by_id = Store(store), {run.id: run for run in runs}
     place.prepare()
     unfinished, broken = [], {}

@@ -41,8 +41,8 @@ def main(store: str, device: str, precision: str) -> int:
 
 
 def say(said: dict[str, Any]) -> None:
-    """To the parent."""
-    print(json.dumps(said), file=sys.stderr, flush=True)
+    """To the parent, on a line of its own: a progress bar of the user's may have left one unfinished."""
+    print(f"\n{json.dumps(said)}", file=sys.stderr, flush=True)
 
 
 class Failures:

@@ -50,8 +50,8 @@ class Documents:
         return query_1M.view(self.number, -1) - self.start_B[:, None]
 
     def outside(self, query_BQ: Tensor) -> Tensor:
-        """query_1M: positions in documents as positions in the row."""
-        return (query_BQ + self.start_B[:, None]).flatten()[None]
+        """Positions in documents as positions in the row, with any dimensions before B."""
+        return query_BQ + self.start_B[:, None]
 
     @cached_property
     def by_time(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -48,6 +48,11 @@ class Mixer(LaidOut):
     [0.0, 0.0, 2.0, 3.0]
     """
 
+    @property
+    def lacks(self) -> str:
+        """What would make it faster on a GPU and is not there, in words; nothing, if it is as fast as it can be."""
+        return ""
+
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
         """x_BTD of x_BTD: a padded batch, outputs everywhere; `layout` has position ids, where the task has its own."""
         raise NotImplementedError(f"{type(self).__name__} is a Mixer without the method 'mix'")
@@ -93,8 +98,8 @@ def has_state(module: nn.Module) -> bool:
 
 
 def is_switched_off(module: nn.Module) -> bool:
-    """The switch puts a forward of its own into the module object."""
-    return "forward" in vars(module)
+    """The switch puts a forward of its own into the module object; so may others, who do not switch anything off."""
+    return getattr(vars(module).get("forward"), "is_off", False)
 
 
 def is_tokenwise(module: nn.Module) -> bool:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from lengthlab import kernels
 from lengthlab.errors import require
+from lengthlab.models.attention.learned import LearnedPositions
 from lengthlab.models.compose import Part, keep_name
 from lengthlab.models.layout import PLAIN, Layout, pick
 from lengthlab.models.linear import Linear
@@ -91,20 +92,23 @@ class PositionTable(nn.Module):
 
     def forward(self, tokens_BT: Tensor, layout: Layout) -> Tensor:
         position_BT = layout.position_BT
-        if position_BT is None and layout.documents is not None:
-            position_BT = layout.documents.index_1N
+        longest = tokens_BT.shape[1] if layout.documents is None else layout.documents.longest
         if position_BT is None:
-            position_BT = torch.arange(tokens_BT.shape[1], device=tokens_BT.device)[None]
-        if position_BT.device.type == "cpu" and position_BT.numel():  # on a GPU, training and evaluation look before
-            largest = int(position_BT.max())
-            require(largest < self.limit, f"position id {largest} is too large for {self.limit}: raise model.position_ids")
+            self._check(longest - 1)
+            position_T = torch.arange(longest, device=tokens_BT.device)
+            position_BT = position_T[None] if layout.documents is None else layout.documents.index_1N
+        elif position_BT.device.type == "cpu" and position_BT.numel():  # on a GPU, training and evaluation look before
+            self._check(int(position_BT.max()))
         return self.weight_LD[position_BT]
+
+    def _check(self, largest: int) -> None:
+        require(largest < self.limit, f"position id {largest} is too large for {self.limit}: raise model.position_ids")
 
 
 def position_limit(network: nn.Module) -> int | None:
     """How many position ids the shortest table of a network has vectors for; None where there is no table."""
-    limits = [getattr(module, "limit", None) for module in network.modules()]
-    return min((limit for limit in limits if isinstance(limit, int)), default=None)
+    tables = [module for module in network.modules() if isinstance(module, (PositionTable, LearnedPositions))]
+    return min((table.limit for table in tables), default=None)
 
 
 def logits(network: nn.Module, tokens_BT: Tensor, layout: Layout) -> Tensor:

@@ -91,7 +91,8 @@ class PostNorm(_Residual):
         beside = pick(x_BTD, layout.query_BQ)
         added = run(self.part, x_BTD, layout)
         norm: Any = self.norm
-        if type(norm) is nn.LayerNorm and kernels.serve_tokens(beside):
+        plain = type(norm) is nn.LayerNorm and norm.weight is not None and norm.bias is not None
+        if plain and kernels.serve_tokens(beside):
             return kernels.add_norm(beside, added, norm)
         out: Tensor = norm(beside + added)
         return out

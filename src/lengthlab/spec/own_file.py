@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property, lru_cache
@@ -34,8 +35,9 @@ def check_alone(file: str, text: str, path: Path | None) -> None:
     for name, line in _imported(text):
         if name == ".":
             raise LabError(f"{what}, but has a relative import in line {line}: import what is installed, or put it into {file}")
-        if name not in sys.stdlib_module_names and _is_beside(name, path) and not _is_installed(name):
-            raise LabError(f"{what}, but imports '{name}', a file beside it: put what it needs into {file}, or install it")
+        if name not in sys.stdlib_module_names and (home := _home_of(name)) and not _is_installed(name, home):
+            beside = "a file beside it" if _is_beside(home, path) else "a file of your own"
+            raise LabError(f"{what}, but imports '{name}', {beside}: put what it needs into {file}, or install it")
 
 
 def _is_recompiled(module: ModuleType) -> bool:
@@ -92,7 +94,9 @@ def _constants_differ(module: ModuleType, tree: ast.Module) -> bool:
     for body, holder in places:
         for name, written in _constants(body):
             held = getattr(holder, "__dict__", {})
-            if name in held and given.count(name) == 1 and repr(held[name]) != repr(written):
+            # An enumeration, or a class with slots, holds something else under that name than its text gives.
+            plain = name in held and given.count(name) == 1 and type(held[name]) is type(written)
+            if plain and repr(held[name]) != repr(written):
                 return True
     return False
 
@@ -121,25 +125,31 @@ def _imported(text: str) -> Iterator[tuple[str, int]]:
             waiting += ast.iter_child_nodes(node)
 
 
-def _is_beside(name: str, path: Path | None) -> bool:
-    """Whether a package is found in the folder of the file, of the script that runs, or of the process."""
+def _home_of(name: str) -> Path | None:
+    """The folder in which this process finds a package; None where it finds none, or none that is a file."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
-        return False
-    if spec is None:
-        return False
-    inside = list(spec.submodule_search_locations or [])
-    if not inside and (not spec.origin or not Path(spec.origin).exists()):
-        return False
-    home = Path(inside[0]).parent if inside else Path(str(spec.origin)).parent
+        return None
+    inside = list(spec.submodule_search_locations or []) if spec else []
+    if spec is None or (not inside and (not spec.origin or not Path(spec.origin).exists())):
+        return None
+    return (Path(inside[0]) if inside else Path(str(spec.origin))).parent.resolve()
+
+
+def _is_beside(home: Path, path: Path | None) -> bool:
+    """Whether that is the folder of the file, of the script that runs, or of the process."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     beside = [Path(), *(Path(each).parent for each in (path, script) if each)]
-    return home.resolve() in {folder.resolve() for folder in beside}
+    return home in {folder.resolve() for folder in beside}
 
 
 @lru_cache(maxsize=64)
-def _is_installed(name: str) -> bool:
-    """Whether any process would find a package, wherever it is started; only another process knows."""
+def _is_installed(name: str, home: Path) -> bool:
+    """Whether any process would find a package, wherever it is started. Outside the usual homes (a checkout, say) only another
+    process knows.
+    """
+    if home in {Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib")}:
+        return True
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
     return subprocess.run([sys.executable, "-P", "-c", code], cwd="/", capture_output=True).returncode == 0

@@ -18,8 +18,10 @@ class Rate:
     warm_up: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "peak", float(self.peak))
-        require(isfinite(self.peak) and self.peak >= 0, f"a learning rate is a finite number of at least 0, not {self.peak}")
+        for name in ("peak", "last") if hasattr(self, "last") else ("peak",):
+            object.__setattr__(self, name, float(getattr(self, name)))
+            rate = getattr(self, name)
+            require(isfinite(rate) and rate >= 0, f"a learning rate is a finite number of at least 0, not {rate}")
         require(isinstance(self.warm_up, int) and self.warm_up >= 0, f"warm_up is a number of steps, not {self.warm_up}")
 
     def at(self, step: int, steps: int) -> float:

@@ -86,27 +86,46 @@ class Run:
                 question in self.task.questions,
                 f"the schedule asks '{question}', but task '{self.task.name}' asks only: {known}",
             )
-        for length in phase.lengths or ():
-            self.task.check_length(length)
+        shortest, longest = phase.lengths or self.lengths
+        fits = 1 <= shortest <= longest
+        require(fits, f"a phase has lengths [shortest, longest] with 1 <= shortest <= longest, not {[shortest, longest]}")
+        self.task.check_length(longest)
+        asked = phase.asks or self.task.questions
         if phase.mixture:
             require(isinstance(self.task, Mixture), f"a phase has a mixture, and task '{self.task.name}' is none")
-            cast(Mixture, self.task).weighted(phase.mixture)
+        if isinstance(self.task, Mixture):
+            asked = tuple(question for question in asked if question in cast(Mixture, self.task_in(phase)).drawn)
+            require(len(asked) > 0, f"a phase asks {', '.join(phase.asks)} alone, and no sample of it does: mind its mixture")
         if isinstance(phase.length, Mastered):
-            self._check_mastered(phase.length, phase.asks or self.task.questions)
-        for part in (*phase.off, *(name for name in phase.rates if name != "rest")):
-            try:
-                find(blueprint, part)
-            except LabError as error:
-                raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
+            self._check_mastered(phase.length, asked, longest)
+        self._check_parts(phase, blueprint)
 
-    def _check_mastered(self, goal: Mastered, asked: tuple[str, ...]) -> None:
+    def _check_parts(self, phase: Phase, blueprint: nn.Module) -> None:
+        """What is off is there, and so is what has a rate, one rate each."""
+        rated: dict[str, str] = {}
+        try:
+            for part in phase.off:
+                find(blueprint, part)
+            for part in sorted(set(phase.rates) - {"rest"}):
+                for site in find(blueprint, part):
+                    twice = f"'{rated.get(site.name)}' and '{part}' both give {site.name} a learning rate"
+                    require(site.name not in rated, twice)
+                    rated[site.name] = part
+        except LabError as error:
+            raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
+
+    def task_in(self, phase: Phase) -> Task:
+        """The task with the shares that a phase gives its parts, where it is a mixture."""
+        return self.task.weighted(phase.mixture) if isinstance(self.task, Mixture) and phase.mixture else self.task
+
+    def _check_mastered(self, goal: Mastered, asked: tuple[str, ...], longest: int) -> None:
         known = ", ".join(asked)
         require(
             goal.question in asked,
             f"the schedule waits until '{goal.question}' is mastered, but task '{self.task.name}' is asked only: {known}",
         )
         try:
-            self.task.check_length(goal.times * self.lengths[1])
+            self.task.check_length(goal.times * longest)
         except LabError as error:
             raise LabError(f"the schedule looks at {goal.times} times the longest length: {error}") from None
 
@@ -149,9 +168,15 @@ class Run:
         return bisect_right(self.ends, clock)
 
     @property
+    def trained(self) -> tuple[int, int]:
+        """The shortest and the longest length that some phase trains on."""
+        ranges = [phase.lengths or self.lengths for phase in self.schedule.phases]
+        return min(shortest for shortest, _ in ranges), max(longest for _, longest in ranges)
+
+    @property
     def measured_at(self) -> tuple[int, ...]:
         """`evaluate`, or 1, 2, 3 and 4 times the longest training length as far as the task reaches."""
-        longest = self.lengths[1]
+        longest = self.trained[1]
         limit = self.task.longest or 4 * longest
         usual = [times * longest for times in (1, 2, 3, 4) if times * longest <= limit]
         return tuple(dict.fromkeys(self.evaluate or usual))

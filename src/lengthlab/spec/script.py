@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -51,6 +51,32 @@ def definitions(text: str, file: str, names: Collection[str]) -> str:
 
 
 TYPED_IN = "what was typed into a notebook, a shell or a command goes into a .py file first, to be imported from there"
+
+
+def check_whole(text: str, file: str, values: Mapping[str, object]) -> None:
+    """Refuse a part of a script that does not make what the script made: a table that is filled where nobody can read it, by
+    `fill(TABLE)` say, or a value that depends on how the script was called.
+    """
+    statements = _statements(text)
+    touched = [name for statement in statements for name in statement.gives | statement.changes]
+    for node in ast.parse(text).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        for name in [target.id for target in targets if isinstance(target, ast.Name) and touched.count(target.id) == 1]:
+            require(
+                _is_written(node, values.get(name)),
+                f"{name} is changed where {file} is run, and its text does not show how: write out what is in it",
+            )
+        attributes = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        outside = ", ".join(sorted(attributes & {"sys.argv", "os.environ"}))
+        require(not outside, f"what is trained depends on {outside}, which the run does not know: make it a field ({file})")
+
+
+def _is_written(node: ast.stmt, value: object) -> bool:
+    """Whether an assignment that is written out gives this value; one that is computed may."""
+    try:
+        return repr(ast.literal_eval(getattr(node, "value", None) or ast.Name("computed"))) == repr(value)
+    except (ValueError, TypeError):
+        return True
 
 
 def _is_kept(statement: Statement, needed: set[str], statements: Collection[Statement]) -> bool:
@@ -100,16 +126,19 @@ def _in_texts(node: ast.stmt) -> set[str]:
     return found
 
 
-def _changed(node: ast.stmt) -> set[str]:
-    """Names of what a statement changes inside: `TABLE["a"] = 1`, `TABLE.append(2)`."""
-    targets: list[ast.expr] = []
+def _changed(node: ast.AST) -> set[str]:
+    """Names of what a statement changes inside: `TABLE["a"] = 1`, `TABLE.append(2)`, alone or in a loop or condition."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return set()  # nothing is changed before somebody calls it
+    blocks = [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler))]
+    found = {name for block in blocks for name in _changed(block)}
+    targets: list[ast.expr] = node.targets if isinstance(node, ast.Delete) else []
     if isinstance(node, ast.Assign):
         targets = node.targets
     elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
         targets = [node.target]
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
         targets = [node.value.func]
-    found = set()
     for target in targets:
         while isinstance(target, (ast.Attribute, ast.Subscript, ast.Call)):
             target = target.func if isinstance(target, ast.Call) else target.value

@@ -19,7 +19,8 @@ from types import FunctionType, ModuleType
 import lengthlab
 from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.spec.own_file import check_alone, check_unedited
-from lengthlab.spec.script import TYPED_IN, definitions
+from lengthlab.spec.script import TYPED_IN, check_whole, definitions
+from lengthlab.started import SCRIPT
 
 Files = dict[str, str]
 TEXT, PLACE = "__lengthlab_text__", "__lengthlab_place__"
@@ -180,9 +181,15 @@ def _text_of(module: ModuleType, names: list[str]) -> str:
         text = path.read_text(encoding="utf-8")
         check_unedited(module, text)
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError):
-        what = f"{names[0]} has no source file that can be read ({path.name})"
+        what = f"{names[0] if names else 'it'} has no source file that can be read ({path.name})"
         raise LabError(f"{what}, so a run with it could not be repeated: {TYPED_IN}") from None
-    return definitions(text, path.name, names) if module is sys.modules.get("__main__") else text
+    if module is not sys.modules.get("__main__"):
+        return text
+    edited = SCRIPT is not None and SCRIPT[0] == module.__file__ and SCRIPT[1] != text
+    require(not edited, f"{path.name} was edited after it was loaded: start this program again")
+    needed = definitions(text, path.name, names)
+    check_whole(needed, path.name, vars(module))
+    return needed
 
 
 def _is_of(module: ModuleType, text: str) -> bool:

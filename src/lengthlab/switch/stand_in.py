@@ -122,6 +122,9 @@ class Off:
     it there, its delay gone, can put that back.
     """
 
+    is_off = True
+    """Tells it from a forward that somebody else has set on a module object."""
+
     def __init__(self, stand_in: Forward, found: Forward | None) -> None:
         self.stand_in, self.found = stand_in, found
 

@@ -96,13 +96,20 @@ def join(batches: Sequence[Batch]) -> Batch:
         return torch.cat([F.pad(piece, (0, widest - piece.shape[1]), value=value) for piece in pieces])
 
     target = {question: joined([batch.target[question] for batch in batches], IGNORE) for question in batches[0].target}
-    positions = [batch.position_BT for batch in batches if batch.position_BT is not None]
+    own = any(batch.position_BT is not None for batch in batches)
+    positions = [_positions(batch) for batch in batches] if own else []
     return Batch(
         joined([batch.tokens_BT for batch in batches], 0),
         target,
         torch.cat([batch.length_B for batch in batches]),
         joined(positions, 0) if positions else None,
     )
+
+
+def _positions(batch: Batch) -> Tensor:
+    """0, 1, 2, … where it has none of its own."""
+    usual_T = torch.arange(batch.tokens_BT.shape[1], device=batch.tokens_BT.device)
+    return usual_T.expand_as(batch.tokens_BT) if batch.position_BT is None else batch.position_BT
 
 
 def merged(wanted: Mapping[str, Tensor]) -> Tensor:

@@ -74,8 +74,8 @@ def _hold(task: Task, words: Sequence[str], targets: Mapping[str, Sequence[int]]
     """What `draw` wrote as an answer against what `solve` says."""
     for question, target in targets.items():
         written = tuple(task.words[token] for token in target if token != IGNORE)
-        if truth.get(question) != written:
-            said = f"solve answers {question} by {truth.get(question)}, draw wrote {written}"
+        if truth.get(question, ()) != written:
+            said = f"solve answers {question} by {truth.get(question, ())}, draw wrote {written}"
             raise LabError(f"task '{task.name}': of {' '.join(words)} {said}; one of the two is wrong")
 
 
@@ -89,14 +89,24 @@ def _words(answers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def _commonest(truths: Sequence[Mapping[str, tuple[str, ...]]]) -> Guess:
-    best = {question: Counter(truth[question] for truth in truths).most_common(1)[0][0] for question in truths[0]}
+    best = {question: Counter(answers).most_common(1)[0][0] for question, answers in _by_question(truths).items()}
     return lambda words: best
+
+
+def _by_question(truths: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, list[tuple[str, ...]]]:
+    """The answers of the samples that ask it: in a mixture a sample asks the questions of its own task."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for truth in truths:
+        for question, answer in truth.items():
+            found.setdefault(question, []).append(answer)
+    return found
 
 
 def _score(guess: Guess, sequences: Sequence[list[str]], truths: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, float]:
     hits = []
     for words, truth in zip(sequences, truths, strict=True):
         guessed = _words(guess(words))
-        hits.append({question: guessed[question] == answer for question, answer in truth.items()})
-    scores = {question: sum(hit[question] for hit in hits) / len(hits) for question in truths[0]}
+        hits.append({question: guessed.get(question) == answer for question, answer in truth.items()})
+    asked = {question: [hit[question] for hit in hits if question in hit] for question in _by_question(truths)}
+    scores = {question: sum(right) / len(right) for question, right in asked.items()}
     return scores | {ALL: sum(all(hit.values()) for hit in hits) / len(hits)}

@@ -17,6 +17,9 @@ from lengthlab.errors import require
 from lengthlab.tasks.batch import IGNORE, Batch, join
 from lengthlab.tasks.task import ALL, Task
 
+STRETCH = 16
+"""So many samples of a batch have their tasks in any order."""
+
 
 @dataclass(frozen=True)
 class Mixture(Task):
@@ -28,7 +31,7 @@ class Mixture(Task):
     >>> mixed = Mixture((modulo(keys=8), recall(keys=8)), weights=(3, 1))
     >>> batch = mixed.sample(4, (2, 2), torch.Generator().manual_seed(0))
     >>> [mixed.decode(tokens_T)[0] for tokens_T in batch.tokens_BT]
-    ['<task:modulo>', '<task:modulo>', '<task:recall>', '<task:modulo>']
+    ['<task:modulo>', '<task:modulo>', '<task:modulo>', '<task:recall>']
     """
 
     tasks: tuple[Task, ...]
@@ -42,6 +45,8 @@ class Mixture(Task):
         weights = tuple(map(float, self.weights or [1.0] * len(names)))
         object.__setattr__(self, "weights", weights)
         fits = len(weights) == len(names) and all(weight >= 0 for weight in weights) and sum(weights) > 0
+        alike = len({task.free_running for task in self.tasks}) == 1
+        require(alike, "tasks that are evaluated on what the model says itself do not mix with others: evaluate them alone")
         require(fits, f"task.weights must be a share of at least 0 for each of {len(names)} tasks, not {list(weights)}")
 
     def weighted(self, weights: Sequence[float]) -> Mixture:
@@ -49,8 +54,18 @@ class Mixture(Task):
         return replace(self, weights=tuple(weights))
 
     @property
+    def drawn(self) -> tuple[str, ...]:
+        """The questions of tasks that have a share."""
+        shares = zip(self.tasks, self.weights, strict=True)
+        return tuple(f"{task.name}/{question}" for task, weight in shares if weight for question in task.questions)
+
+    @property
     def name(self) -> str:
         return "+".join(task.name for task in self.tasks)
+
+    @property
+    def free_running(self) -> bool:  # type: ignore[override]  # that of its tasks
+        return self.tasks[0].free_running
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -126,11 +141,15 @@ def _tag(task: Task) -> str:
 
 @lru_cache(maxsize=16)
 def _spread(size: int, weights: tuple[float, ...]) -> Tensor:
-    """task_B, on the CPU: the task that lags most behind its share comes next, so that any stretch has its shares."""
+    """task_B, on the CPU: the task that lags most behind its share comes next, so that any stretch has its shares. Lengths
+    ascend in a batch, so tasks are shuffled in every STRETCH of it: none of them keeps to odd lengths.
+    """
     shares = [weight / sum(weights) for weight in weights]
     given, chosen = [0] * len(shares), []
     for sample in range(1, size + 1):
         lags = [share * sample - number for share, number in zip(shares, given, strict=True)]
         chosen.append(lags.index(max(lags)))
         given[chosen[-1]] += 1
-    return torch.tensor(chosen, device="cpu")
+    order = Generator().manual_seed(0)
+    pieces = torch.split(torch.tensor(chosen, device="cpu"), STRETCH)
+    return torch.cat([piece[torch.randperm(len(piece), generator=order)] for piece in pieces])

@@ -82,6 +82,10 @@ class ModuloRecall(Task):
     def tokens(self, length: int) -> int:
         return 1 + 2 * length + sum({"modulo": 2, "recall": 3}[question] for question in self.questions)
 
+    @property
+    def asks_alike(self) -> bool:
+        return type(self).draw is ModuloRecall.draw  # whoever draws otherwise may ask otherwise
+
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         device, size, longest = generator.device, len(n_B), int(n_B.max())
         n_B = n_B.to(device)

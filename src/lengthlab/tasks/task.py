@@ -36,6 +36,13 @@ class Task(ABC):
     """Whether it is evaluated on what the model says when it reads its own answers, instead of the right ones."""
 
     @property
+    def asks_alike(self) -> bool:
+        """Whether every sample is asked at as many positions in each draw, so that nobody has to count them. True only where
+        that is so whatever is drawn: positions beyond the count of the first draw would not be trained on.
+        """
+        return False
+
+    @property
     @abstractmethod
     def name(self) -> str:
         """As users type it, `modulo-recall`."""

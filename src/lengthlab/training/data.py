@@ -15,14 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lengthlab.errors import RunFailed, require
+from lengthlab.errors import LabError, RunFailed
 from lengthlab.models.layout import Documents, Layout
 from lengthlab.models.model import Network, position_limit
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import BLOCK as BLOCK
 from lengthlab.spec.schedule import Phase
 from lengthlab.spec.seeds import seed_for
-from lengthlab.tasks import IGNORE, Batch, Mixture
+from lengthlab.tasks import IGNORE, Batch
 from lengthlab.tasks.batch import merged
 from lengthlab.tasks.lengths import spread
 
@@ -78,13 +78,14 @@ class Data:
 
     def __init__(self, run: Run, phase: Phase, network: nn.Module, device: torch.device, padded: bool = False) -> None:
         self.run = run
-        self.task = run.task.weighted(phase.mixture) if isinstance(run.task, Mixture) and phase.mixture else run.task
+        self.task = run.task_in(phase)
         self.lengths = phase.lengths or run.lengths
         self.asks = phase.asks or run.task.questions
-        self.documents = None if padded else documents_of(run, self.lengths, network, device)
+        self.padded_because = "it was asked for" if padded else padding_reason(run, self.lengths, network)
+        self.documents = None if self.padded_because else documents_of(run, self.lengths, device)
         self.generator = torch.Generator(device=device)
         self._most: int | None = None
-        self._asked_alike = False
+        self._lengths_hold = False
         self._limit = position_limit(network)
 
     def block(self, number: int) -> Block:
@@ -114,11 +115,8 @@ class Data:
         return StepData(steps(batch.tokens_BT), query_BQ.view(shape), merged(wanted).view(shape), position_KBT)
 
     def _row(self, batch: Batch, documents: Documents) -> StepData:
-        drawn, known = batch.tokens_BT.shape[1], documents.longest + 1
-        require(
-            drawn == known,
-            f"task '{self.run.task.name}' drew {drawn} tokens where its `tokens` says {known}: correct one of them",
-        )
+        if not self._lengths_hold:
+            self._check_lengths(batch, documents)
 
         def rows(x_BT: Tensor) -> Tensor:
             return x_BT[:, :-1].reshape(BLOCK, -1).index_select(1, documents.padded_N)[:, None]
@@ -129,21 +127,30 @@ class Data:
             target_BT = merged({question: batch.target[question] for question in self.asks})
             return StepData(rows(batch.tokens_BT), None, rows(target_BT), position_K1N)
         query_BQ, wanted = batch.queries(self.asks, most)
-        query_KBQ = query_BQ.view(BLOCK, documents.number, -1) + documents.start_B[:, None]
+        query_KBQ = documents.outside(query_BQ.view(BLOCK, documents.number, -1))
         flat = (BLOCK, 1, -1)
         return StepData(rows(batch.tokens_BT), query_KBQ.view(flat), merged(wanted).view(flat), position_K1N)
 
     def _most_asked(self, batch: Batch) -> int:
-        """At how many positions a sample is asked at most. Where the task knows its tokens, and the first block is asked alike
-        at every step, so are the others, and the host waits for the device only once.
+        """At how many positions a sample is asked at most. Where that is the same in every block, as the task says, the host
+        waits for the device only once.
         """
-        if self._most is None:
-            asked_KB = batch.asked(self.asks).view(BLOCK, -1)
-            alike = bool((asked_KB == asked_KB[:1]).all())
-            self._asked_alike = alike and self.run.task.tokens(self.lengths[1]) is not None
-        if self._most is None or not self._asked_alike:
+        if self._most is None or not self.task.asks_alike:
             self._most = max(1, batch.most_asked(self.asks))
         return self._most
+
+    def _check_lengths(self, batch: Batch, documents: Documents) -> None:
+        """Documents lie in a row by what the task says of their lengths: held once against what it draws."""
+        drawn_KB, known_B = batch.length_B.view(BLOCK, -1), documents.length_B + 1
+        wrong = (drawn_KB != known_B).any(dim=0).nonzero()
+        if len(wrong) or batch.tokens_BT.shape[1] != documents.longest + 1:
+            sample = int(wrong[0]) if len(wrong) else -1
+            drawn, known = int(drawn_KB[0, sample]), int(known_B[sample])
+            drawn = drawn if drawn != known else batch.tokens_BT.shape[1]
+            raise LabError(
+                f"task '{self.run.task.name}' drew {drawn} tokens where its `tokens` says {known}: correct one of them"
+            )
+        self._lengths_hold = True
 
     def _check_positions(self, batch: Batch) -> None:
         """A table that is too short would end in an error that takes the GPU down, and other runs with it."""
@@ -153,11 +160,24 @@ class Data:
                 raise RunFailed(f"position id {largest} is too large for a table of {self._limit}: raise the model's limit")
 
 
-def documents_of(run: Run, lengths: tuple[int, int], network: nn.Module, device: torch.device) -> Documents | None:
-    """How every batch lies in a row, or None where that is not the same at every step or the network is not of our parts."""
+def padding_reason(run: Run, lengths: tuple[int, int], network: nn.Module) -> str:
+    """Why batches cannot lie in rows of documents that are the same at every step; empty where they can."""
     shortest, longest = lengths
-    if run.batch < longest - shortest + 1 or not isinstance(network, Network):
-        return None
-    tokens = [run.task.tokens(n) for n in spread(run.batch, lengths, torch.Generator()).tolist()]
-    read = [each - 1 for each in tokens if each is not None]
-    return Documents(read, device) if len(read) == len(tokens) and read == sorted(read) else None
+    if not isinstance(network, Network):
+        return f"{type(network).__name__} is not composed of parts"
+    if run.batch < longest - shortest + 1:
+        return f"a batch of {run.batch} has not every length from {shortest} to {longest}"
+    tokens = _tokens(run, lengths)
+    if None in tokens:
+        return f"task '{run.task.name}' does not say how many tokens its sequences have (Task.tokens)"
+    ascending = tokens == sorted(tokens)  # type: ignore[type-var]
+    return "" if ascending else f"longer sequences of task '{run.task.name}' have fewer tokens than shorter ones"
+
+
+def documents_of(run: Run, lengths: tuple[int, int], device: torch.device) -> Documents:
+    """How every batch lies in a row."""
+    return Documents([tokens - 1 for tokens in _tokens(run, lengths) if tokens is not None], device)
+
+
+def _tokens(run: Run, lengths: tuple[int, int]) -> list[int | None]:
+    return [run.task.tokens(n) for n in spread(run.batch, lengths, torch.Generator()).tolist()]

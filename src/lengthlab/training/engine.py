@@ -55,13 +55,17 @@ class Engine:
         self.waiting = list(runs)
         own_noise = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with settled(self.device), own_noise, interruptible() as interrupt:
-            while (self.waiting or self.inside) and not interrupt.asked:
-                if self.waiting and self._has_room():
-                    self._let_in(self.waiting.pop(0))
-                if not self._turns():
-                    sleep(REST_SECONDS)
-            for slot in list(self.inside):
-                self._guarded(slot, slot.leave)
+            try:
+                while (self.waiting or self.inside) and not interrupt.asked:
+                    if self.waiting and self._has_room():
+                        self._let_in(self.waiting.pop(0))
+                    if not self._turns():
+                        sleep(REST_SECONDS)
+                for slot in list(self.inside):
+                    self._guarded(slot, slot.leave)
+            finally:  # a second Ctrl-C cuts in anywhere; a notebook that keeps its trace must not keep the locks
+                for slot in list(self.inside):
+                    self._leave(slot)
             if interrupt.asked:
                 raise KeyboardInterrupt
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import Mastered
+from lengthlab.spec.schedule import Mastered, Phase
 
 SAMPLES = 200
 SEED = 2
@@ -36,15 +36,17 @@ class Mastery:
         """After a step: end its phase if the question was right often enough, at so many looks in a row."""
         clock = step + sum(self.spared)
         number = self.run.phase_at(clock - 1)
-        goal, left = self.run.schedule.phases[number].length, self.run.ends[number] - clock
+        phase, left = self.run.schedule.phases[number], self.run.ends[number] - clock
+        goal = phase.length
         if left == 0:
             self.looks = 0  # those of the next phase are its own
         elif isinstance(goal, Mastered) and step % goal.every == 0:
-            self.looks = self.looks + 1 if self._right(network, goal) >= goal.accuracy else 0
+            self.looks = self.looks + 1 if self._right(network, goal, phase) >= goal.accuracy else 0
             if self.looks == goal.looks:
                 self.looks, self.spared[number] = 0, left
 
-    def _right(self, network: nn.Module, goal: Mastered) -> float:
-        """The share of the samples whose question was right."""
-        counts = accuracy(network, self.run.task, [goal.times * self.run.lengths[1]], SAMPLES, SEED)
+    def _right(self, network: nn.Module, goal: Mastered, phase: Phase) -> float:
+        """The share of the samples whose question was right, at the longest length of the phase or a multiple of it."""
+        longest = (phase.lengths or self.run.lengths)[1]
+        counts = accuracy(network, self.run.task_in(phase), [goal.times * longest], SAMPLES, SEED)
         return next(count.accuracy for count in counts if count.question == goal.question)

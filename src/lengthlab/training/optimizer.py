@@ -25,12 +25,14 @@ def optimizer_of(network: nn.Module, run: Run) -> torch.optim.Optimizer:
     A part that is off has no gradients; the optimizer then neither moves it nor keeps state for it, and starts it afresh when
     it is opened. So one optimizer serves all phases, and the parts that were on go on with what they have.
     """
-    parts = {name for phase in run.schedule.phases for name in phase.rates} - {"rest"}
-    sites = {site.name: part for part in parts for site in find(network, part)}
+    sites: dict[str, list[str]] = {}
+    for part in sorted({name for phase in run.schedule.phases for name in phase.rates} - {"rest"}):
+        for site in find(network, part):
+            sites.setdefault(site.name, []).append(part)  # two phases may call it by two names
     groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         around = sorted((site for site in sites if name.startswith(f"{site}.")), key=len, reverse=True)
-        groups.setdefault((*(sites[site] for site in around), "rest"), []).append(parameter)
+        groups.setdefault((*(part for site in around for part in sites[site]), "rest"), []).append(parameter)
     parameters = [{"params": group, "parts": around} for around, group in groups.items()]
     chosen = run.optimizer
     settings: dict[str, Any] = {"lr": 0.0, "betas": chosen.betas, "fused": True}

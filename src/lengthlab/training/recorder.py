@@ -63,7 +63,7 @@ class Recorder:
         seconds = self.seconds
         state.check_weights()
         state.enter_phase()  # a run that was killed while it was measured has not been in any
-        settle_temperatures(state.network, run.task, run.lengths[1])
+        settle_temperatures(state.network, run.task, run.trained[1])
         counts = accuracy(state.network, run.task, run.measured_at)
         save_weights(state, self.folder)
         write_result(run, self.folder, counts, state.mastery.ends, seconds, state.device, state.precision, self._commit)
@@ -94,9 +94,11 @@ class Recorder:
         return (self.state.step - step) / max(1e-9, now - then)
 
     def _probe(self) -> dict[str, float]:
-        """A glance at the training length and at 3 times that, for people to watch. Training never learns of it."""
+        """A glance at the training length and at 3 times that, or as far as the run is to be measured, for people to watch.
+        Training never learns of it.
+        """
         run = self.state.run
-        longest = run.lengths[1]
-        lengths = [longest, min(3 * longest, run.task.longest or 3 * longest)]
+        longest = run.trained[1]
+        lengths = [longest, min(3 * longest, max(longest, *run.measured_at))]
         counts = accuracy(self.state.network, run.task, dict.fromkeys(lengths), PROBE_SAMPLES, seed=1)
         return {str(count.length): count.accuracy for count in counts if count.question == ALL}

@@ -145,7 +145,7 @@ def write_result(
             "training": run.schedule.name,
             "seed": run.seed,
             "settings": run.settings,
-            "lengths": list(run.lengths),
+            "lengths": list(run.trained),
             "steps": ends[-1],
             "ends": list(ends),
             "batch": run.batch,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lengthlab.errors import RunFailed
 from lengthlab.models.layout import Documents
-from lengthlab.models.mixer import padded_parts
+from lengthlab.models.mixer import Mixer, padded_parts
 from lengthlab.models.model import Network, logits
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase
@@ -56,18 +56,22 @@ class TrainState:
         self._data: Data | None = None
         self._block: tuple[int, Block] | None = None
         self._delays: list[Delay] = []
-        self._note_padding()
+        self._note_what_is_slow()
 
-    def _note_padding(self) -> None:
-        parts = padded_parts(self.network.body) if isinstance(self.network, Network) else []
-        if parts and self.data.documents is not None:
+    def _note_what_is_slow(self) -> None:
+        if self.data.documents is None:
+            self.note(f"batches are padded, which is slower and as right: {self.data.padded_because}")
+        elif isinstance(self.network, Network) and (parts := padded_parts(self.network.body)):
             names = ", ".join(dict.fromkeys(parts))
             self.note(f"rows of documents are padded around {names}, of which nothing is known: slower, and as right as ever")
+        mixers = [module for module in self.network.modules() if isinstance(module, Mixer) and self.device.type == "cuda"]
+        for lacks in dict.fromkeys(mixer.lacks for mixer in mixers if mixer.lacks):
+            self.note(f"{lacks}: slower, and as right as ever")
 
     def note(self, text: str) -> None:
         """Say once what is slower than it could be, and why."""
         self.notes.append(text)
-        log.info("run %s: %s", self.run.id, text)
+        log.info("%s: %s", self.run.label, text)
 
     @property
     def skipped(self) -> int:
@@ -174,8 +178,10 @@ class TrainState:
             clip(self.network, self.run.optimizer)
             self.optimizer.step()
             torch._foreach_copy_(copies, weights)  # private, as above
-            for own_count, count in self._counts():
-                own_count.copy_(count)
+            for kept, buffer in self._buffers():
+                # What the copy has rounded and not changed since stays exact.
+                same = kept.to(buffer.dtype) == buffer
+                kept.copy_(kept.where(same, buffer.to(kept.dtype)) if kept.is_floating_point() else buffer)
 
     def prepare(self) -> None:
         """After a first backward pass: make room for all that an update needs, so that it can be captured."""
@@ -194,8 +200,8 @@ class TrainState:
         """After weights were loaded: let the compute copy have them too."""
         for own, copied in self._pairs():
             copied.data.copy_(own.data)
-        for own_count, count in self._counts():
-            count.copy_(own_count)
+        for kept, buffer in self._buffers():
+            buffer.copy_(kept)
 
     def _with_gradient(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
         """Weights and their copies, as far as these have gradients."""
@@ -204,10 +210,9 @@ class TrainState:
     def _pairs(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
         return list(zip(self.network.parameters(), self.compute.parameters(), strict=True))
 
-    def _counts(self) -> list[tuple[Tensor, Tensor]]:
-        """What the compute copy counts while it reads (draws of random positions), beside the network's own."""
-        pairs = zip(self.network.buffers(), self.compute.buffers(), strict=True)
-        return [(own, copied) for own, copied in pairs if not own.is_floating_point()]
+    def _buffers(self) -> list[tuple[Tensor, Tensor]]:
+        """What the compute copy counts or averages while it reads (draws of random positions), beside the network's own."""
+        return list(zip(self.network.buffers(), self.compute.buffers(), strict=True))
 
     def check_weights(self) -> None:
         """Refuse to keep what the last step may have broken: its own loss could not show it."""
@@ -230,6 +235,7 @@ class TrainState:
 
 
 def answer_loss(network: nn.Module, data: StepData, documents: Documents | None) -> Tensor:
-    """Mean cross-entropy over the tokens asked for, and nothing else."""
+    """Mean cross-entropy over the tokens asked for, and nothing else; 0 where none is."""
     logits_BQV = logits(network, data.tokens_BT, data.layout(documents))
-    return F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)
+    loss = F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)
+    return loss.where((data.target_BQ != IGNORE).any(), 0.0)  # a step of a mixture may ask nothing of what counts

@@ -99,7 +99,7 @@ PAPER = Profile(
 """The schedule that the paper states."""
 
 # Asked modulo alone at 3e-4, the recurrence holds it to n = 100 after 4,000 steps. Attention on top of a trained recurrence
-# wakes up soonest where the recurrence may still move as fast.
+# sets in soonest where the recurrence may still move as fast.
 _DELAYED = Recipe(delayed(4_000, 14_000, 2_000, lr=3e-4, asks=("modulo",)), batch=256)
 
 SHORT = Profile(
@@ -156,7 +156,7 @@ SHORT = Profile(
             positions=SlowRope(),
             optimizer=Adam(beta2=0.95),
         ),
-        # Attention that reads an LSTM wakes up late when the whole part is switched off: the head then learns to read the
+        # Attention that reads an LSTM sets in late when the whole part is switched off: the head then learns to read the
         # LSTM, and what it reads changes all at once when attention is opened. Recall at n = 75 was 0.54 to 0.81 so,
         # whatever the rates, lengths and batch. With the norms left in place and silent sublayers, opening changes nothing:
         # 0.68 to 0.91 in batches of 256, 0.78 to 0.88 in batches of 128, 0.83 to 0.94 in batches of 64. What fails are keys

@@ -30,10 +30,10 @@ class Learned:
         require(self.limit >= 1, f"positions.limit must be at least 1 token, not {self.limit}")
 
     def build(self, channels: int) -> nn.Module:
-        return _Learned(channels, self.limit)
+        return LearnedPositions(channels, self.limit)
 
 
-class _Learned(nn.Module):
+class LearnedPositions(nn.Module):
     def __init__(self, channels: int, limit: int) -> None:
         super().__init__()
         self.limit = limit

@@ -6,7 +6,8 @@ Shapes: B samples, H heads, T tokens, Q of them with a query (all, or those name
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from inspect import ismethod
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,6 @@ class Positions(Protocol):
     def build(self, channels: int) -> nn.Module: ...
 
 
-@runtime_checkable
 class Rotary(Protocol):
     """A module of positions that only rotates pairs of channels, so that a kernel can do it instead."""
 
@@ -39,12 +39,21 @@ class InitsWeights(Protocol):
         """Changes those of the queries, or of the keys, in place; D is the width."""
 
 
-@runtime_checkable
 class Biased(Protocol):
     """A module of positions that changes scores rather than queries and keys."""
 
     def bias(self, query_BQ: Tensor, key_BT: Tensor, heads: int) -> Tensor:
         """bias_BHQT, to be added to the scores of queries and keys at these positions."""
+
+
+def is_biased(positions: nn.Module) -> TypeGuard[Biased]:
+    """By its method: a parameter that is called `bias` makes nothing of the kind of a module."""
+    return ismethod(getattr(positions, "bias", None))
+
+
+def is_rotary(positions: nn.Module) -> TypeGuard[Rotary]:
+    """By its method, as above."""
+    return ismethod(getattr(positions, "angles", None))
 
 
 @dataclass(frozen=True)

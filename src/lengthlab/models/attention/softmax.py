@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lengthlab import kernels
 from lengthlab.errors import require
-from lengthlab.models.attention.positions import Biased, InitsWeights, Positions, Rotary
+from lengthlab.models.attention.positions import InitsWeights, Positions, is_biased, is_rotary
 from lengthlab.models.attention.rope import Rope
 from lengthlab.models.attention.scores import CustomWeights, PlainScores, Scores
 from lengthlab.models.attention.temperature import Temperature
@@ -70,6 +70,11 @@ class _Attention(Mixer):
         """Whether weights are a plain softmax; a temperature that adapts leaves training alone."""
         return not isinstance(self.scores, CustomWeights) or (self.training and isinstance(self.scores, Temperature))
 
+    @property
+    def lacks(self) -> str:
+        slow = [self.positions] * (not is_rotary(self.positions)) + [self.scores] * (not self._softmax_now)
+        return f"attention has no kernel for {' and '.join(type(part).__name__.strip('_') for part in slow)}" if slow else ""
+
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
         out: Tensor = self.out(self._attend(x_BTD, self.q(x_BTD), self.kv(x_BTD), layout))
         return out
@@ -92,7 +97,7 @@ class _Attention(Mixer):
         k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, layout)
         q_BHQC = self.scores(q_BHQC, x_BQD, layout)
-        if layout.query_BQ is None and not isinstance(self.positions, Biased) and self._softmax_now:
+        if layout.query_BQ is None and not is_biased(self.positions) and self._softmax_now:
             mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
         else:
             mixed_BHQC = self._weigh(q_BHQC, k_BHTC, v_BHTC, layout)
@@ -112,7 +117,7 @@ class _Attention(Mixer):
         heads, tokens, channels = k_BHTC.shape[1:]
         seen_BHQT = (torch.arange(tokens, device=index_BQ.device) <= index_BQ[:, :, None])[:, None]
         bias_BHQT = None
-        if isinstance(self.positions, Biased):
+        if is_biased(self.positions):
             rows = max(len(index_BQ), len(key_BT))
             query_BQ = key_BT.expand(rows, -1).gather(1, index_BQ.expand(rows, -1))
             bias_BHQT = self.positions.bias(query_BQ, key_BT, heads).to(q_BHQC.dtype)
@@ -130,7 +135,7 @@ class _Attention(Mixer):
         """
         documents, query_1M = layout.documents, layout.query_BQ
         assert documents is not None
-        by_kernel = isinstance(self.positions, Rotary) and self._softmax_now and layout.position_BT is None
+        by_kernel = is_rotary(self.positions) and self._softmax_now and layout.position_BT is None
         if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
             return self._attend_by_kernel(x_1MD, q_1MD, kv_1NE, query_1M, documents)
         kv_BTE, padded = documents.pad(kv_1NE), layout.padded
@@ -143,7 +148,7 @@ class _Attention(Mixer):
     def _attend_by_kernel(
         self, x_1MD: Tensor, q_1MD: Tensor, kv_1NE: Tensor, query_1M: Tensor | None, documents: Documents
     ) -> Tensor:
-        assert isinstance(self.positions, Rotary)
+        assert is_rotary(self.positions)
         tile = 1 << (documents.longest - 1).bit_length()
         angles = self.positions.angles(max(16, tile), q_1MD.device)
         index_1M = documents.index_1N if query_1M is None else documents.inside(query_1M).view(1, -1)

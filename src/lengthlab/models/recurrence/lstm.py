@@ -43,6 +43,10 @@ class _Lstm(Mixer):
         super().__init__()
         self.cell = nn.LSTM(width, width, layers, batch_first=True)
 
+    @property
+    def lacks(self) -> str:
+        return "an LSTM of several layers has no kernel: chain LSTMs of one" if self.cell.num_layers > 1 else ""
+
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
         out_BTD: Tensor = self.cell(x_BTD)[0]
         return out_BTD
