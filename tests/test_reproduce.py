@@ -370,10 +370,12 @@ def test_the_forecast_knows_that_the_last_runs_have_the_machine_to_themselves() 
     assert side_by_side([[(10, Pace(5.0, 1.0))], [(10, pace)]]) == pytest.approx(50)
 
 
-def test_the_forecast_counts_on_a_run_for_every_core() -> None:
+def test_the_forecast_counts_on_a_run_for_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lengthlab.training.pace._seconds_per_step", lambda state: 0.25)
     run, cores = delayed_run(1_000, 1_000), os.cpu_count() or 1
     once = forecast([run], "cpu").seconds
-    assert forecast([run] * 10 * cores, "cpu").seconds == pytest.approx(10 * once, rel=0.8)  # timed anew each time
+    assert once == pytest.approx(0.25 * run.steps)
+    assert forecast([run] * 10 * cores, "cpu").seconds == pytest.approx(10 * once)
 
 
 def test_the_commit_is_the_environments_or_else_the_checkouts(
