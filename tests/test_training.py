@@ -389,7 +389,7 @@ def test_a_worker_trains_one_run_after_the_other_and_its_death_costs_the_run_und
     outcomes = train_all(runs, tmp_path / "together", workers=1)
     assert [outcome.error is None for outcome in outcomes] == [True, True, False, True]
     assert outcomes[2].error is not None
-    assert f"the process that trained run {deadly.id} ended with -9" in outcomes[2].error
+    assert f"the process that trained run {deadly.id} ended with -9: no text" in outcomes[2].error
     for run in (runs[1], runs[3]):
         train(run, tmp_path / "alone")
         assert identical(weights(tmp_path / "together", run), weights(tmp_path / "alone", run))

@@ -120,7 +120,7 @@ class Worker:
             )
         self.said = Path(said)
         self.gone = False
-        self._heard = 0
+        self._heard, self._last = 0, "no text"
         self.give(pack)
 
     def give(self, pack: list[str]) -> None:
@@ -140,28 +140,29 @@ class Worker:
         """What failed since the last time; notes whether the pack is done and whether the process is gone."""
         code = self.process.poll()  # before its words are read, so that the last ones are among them
         errors: dict[str, str] = {}
-        for line in self._new_lines():
+        for line in self._new_lines(all_of_it=code is not None):
             try:
                 said = json.loads(line)
                 errors |= {said["run"]: said["error"]} if "run" in said else {}
                 self.pack -= {*said.get("done", ()), said.get("run")}
             except (ValueError, KeyError, TypeError, AttributeError):
-                continue  # warnings of libraries
+                self._last = line.strip() or self._last  # of libraries, or of an interpreter that gives up
         if code is not None:
             self.gone = True
             self.process.communicate()
-            last = self.said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or ["no text"]
             for run_id in self.pack:
-                errors[run_id] = f"the process that trained run {run_id} ended with {code}: {last[0]}"
+                errors[run_id] = f"the process that trained run {run_id} ended with {code}: {self._last}"
             self.said.unlink()
         return errors
 
-    def _new_lines(self) -> list[str]:
+    def _new_lines(self, all_of_it: bool) -> list[str]:
+        """Since the last time; a line that is being written is read when it is whole, or when nobody writes any more."""
         with self.said.open("rb") as file:
             file.seek(self._heard)
-            whole = file.read().rpartition(b"\n")[0]  # a line that is being written is read when it is whole
-        self._heard += len(whole) + 1 if whole else 0
-        return whole.decode("utf-8", "replace").splitlines()
+            new = file.read()
+        read = new if all_of_it else new[: new.rfind(b"\n") + 1]
+        self._heard += len(read)
+        return read.decode("utf-8", "replace").splitlines()
 
 
 def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Outcome:

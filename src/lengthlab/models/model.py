@@ -92,11 +92,12 @@ class PositionTable(nn.Module):
 
     def forward(self, tokens_BT: Tensor, layout: Layout) -> Tensor:
         position_BT = layout.position_BT
-        longest = tokens_BT.shape[1] if layout.documents is None else layout.documents.longest
-        if position_BT is None:
-            self._check(longest - 1)
-            position_T = torch.arange(longest, device=tokens_BT.device)
-            position_BT = position_T[None] if layout.documents is None else layout.documents.index_1N
+        if position_BT is None and layout.documents is not None:
+            self._check(layout.documents.longest - 1)
+            position_BT = layout.documents.index_1N
+        elif position_BT is None:
+            self._check(tokens_BT.shape[1] - 1)
+            position_BT = torch.arange(tokens_BT.shape[1], device=tokens_BT.device)[None]
         elif position_BT.device.type == "cpu" and position_BT.numel():  # on a GPU, training and evaluation look before
             self._check(int(position_BT.max()))
         return self.weight_LD[position_BT]

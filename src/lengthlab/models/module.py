@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints
+from typing import Any
 
 from torch import nn
 
@@ -32,7 +32,6 @@ class Module:
             name is not None, f"{self._maker} has no parameter for the size of the task's vocabulary: name it one of {known}"
         )
         require(name not in self.arguments, f"{self._maker}: leave '{name}' out, it is the task's")
-        object.__setattr__(self, "arguments", _as_floats(self.maker, self.arguments))
 
     @property
     def name(self) -> str:
@@ -53,15 +52,6 @@ class Module:
         named = [name for name in VOCABULARY if name in taken]
         loose = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
         return named[0] if named else VOCABULARY[0] if loose else None
-
-
-def _as_floats(maker: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A whole number that stands for a float is one: equal runs have one id."""
-    try:
-        hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
-    except Exception:  # a hint that cannot be read says nothing
-        hints = {}
-    return {name: float(each) if hints.get(name) is float and type(each) is int else each for name, each in arguments.items()}
 
 
 def module(maker: Callable[..., nn.Module], **arguments: Any) -> Module:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lengthlab.experiments.study import Arm, Section
 from lengthlab.report.claims import FAILS, HOLDS, Finding
+from lengthlab.report.every_number import ANCHOR, every_number
 from lengthlab.report.page import (
     Block,
     Curves,
@@ -34,7 +35,6 @@ FEW = 6
 """So many arms can be told apart as curves; more are drawn as a heat map, and so is what stands beside a reference."""
 GROUPS = 3
 """Arms stand in groups by their training where there are no more trainings than this."""
-ANCHOR = "made"
 FACTS = ("steps", "opened", "plateau", "ms a step")
 
 
@@ -146,8 +146,7 @@ def _section(results: Results, section: Section) -> Iterator[Block]:
     if any(series.seeds for series in firsts):
         yield _figure(results, section, shared)
     yield Scores(*shared)
-    every = Table(_details_header(entries, reference), tuple(_details(results, entries, reference)))
-    yield Details("Every number, with seeds, interval, samples and origin", (every,))
+    yield Details("Every number, with seeds, interval, samples and origin", (every_number(results, entries, reference),))
 
 
 def _entry(results: Results, section: Section, arm: Arm, questions: Sequence[str]) -> Entry:
@@ -217,63 +216,6 @@ def _scores_of(rows: Iterable[Row]) -> tuple[Score, ...]:
     for row in rows:
         by_length.setdefault(row.length, []).append(row)
     return tuple(Score(length, one_a_seed(by_length[length])) for length in sorted(by_length))
-
-
-def _details_header(entries: Sequence[Entry], reference: str) -> tuple[str, ...]:
-    names = [name for name, _ in entries[0].names]
-    beside = [reference.removeprefix("the ")] if reference else []
-    return (
-        *names,
-        "n",
-        "question",
-        *beside,
-        "mean",
-        "each seed",
-        "interval",
-        "samples",
-        *(["tokens"] if _have_tokens(entries) else []),
-        *(["verdict"] if reference else []),
-        "made by",
-    )
-
-
-def _have_tokens(entries: Sequence[Entry]) -> bool:
-    return any(score.tokens is not None for entry in entries for series in entry.series for score in series.scores)
-
-
-def _details(results: Results, entries: Sequence[Entry], reference: str) -> Iterator[tuple[Words, ...]]:
-    for number in range(len(entries[0].series)):
-        for entry in entries:
-            series = entry.series[number]
-            for score in series.scores:
-                names = [name for _, name in entry.names]
-                numbers = _numbers(results, score, series.missing, bool(reference), _have_tokens(entries))
-                yield (*names, str(score.length), series.question, *numbers)
-
-
-def _numbers(results: Results, score: Score, missing: Sequence[int], compared: bool, tokens: bool) -> list[Words]:
-    beside: list[Words] = ["–" if score.reference is None else f"{score.reference:.2f}"] if compared else []
-    verdict: list[Words] = [score.verdict] if compared else []
-    share: list[Words] = ["–" if score.tokens is None else f"{score.tokens:.3f}"] if tokens else []
-    if score.mean is None:
-        return [*beside, MISSING, "–", "–", "–", *share, *verdict, "–"]
-    known = {seed: f"{accuracy:.3f}" for seed, accuracy in score.by_seed.items()} | dict.fromkeys(missing, MISSING)
-    seeds = ", ".join(f"{seed}: {known[seed]}" for seed in sorted(known))
-    interval = f"{score.interval[0]:.3f}–{score.interval[1]:.3f}"
-    totals = sorted({row.total for row in score.rows})
-    samples = f"{len(score.rows)} × {totals[0]}" if len(totals) == 1 else str(score.samples)
-    return [*beside, f"{score.mean:.3f}", seeds, interval, samples, *share, *verdict, _made_by(results, score)]
-
-
-def _made_by(results: Results, score: Score) -> Words:
-    """Links to the entries that say how the runs of a score were made."""
-    runs = {row.run[:SHORT] for row in score.rows}
-    numbers = [number for number, origin in enumerate(results.evidence.origins, start=1) if runs & origin.short_runs]
-    links: list[str | Span] = []
-    for number in numbers:
-        links += [", "] if links else []
-        links.append(Span(str(number), target=f"#{ANCHOR}-{number}"))
-    return tuple(links) or "–"
 
 
 def _origins(results: Results) -> Iterator[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from textwrap import shorten
@@ -25,6 +25,11 @@ def hints_of(kind: Any) -> dict[str, Any]:
         return typing.get_type_hints(kind)
     except Exception:
         return {}
+
+
+def argument_hints(maker: Callable[..., Any]) -> dict[str, Any]:
+    """The type of each argument of a class or function; none of one that cannot be read."""
+    return hints_of(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
 
 
 def check_fields(value: object, where: str) -> None:

@@ -18,6 +18,9 @@ from types import CodeType, FunctionType, ModuleType
 
 from lengthlab.errors import LabError
 
+PACKAGES = [Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")]
+"""Where packages are installed."""
+
 
 def check_unedited(module: ModuleType, text: str) -> None:
     """Refuse a file that was edited after it was loaded: its text would not be what is trained."""
@@ -149,7 +152,7 @@ def _is_installed(name: str, home: Path) -> bool:
     """Whether any process would find a package, wherever it is started. Outside the usual homes (a checkout, say) only another
     process knows.
     """
-    if home in {Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib")}:
+    if home in PACKAGES:
         return True
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
     return subprocess.run([sys.executable, "-P", "-c", code], cwd="/", capture_output=True).returncode == 0

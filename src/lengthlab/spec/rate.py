@@ -18,11 +18,14 @@ class Rate:
     warm_up: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("peak", "last") if hasattr(self, "last") else ("peak",):
-            object.__setattr__(self, name, float(getattr(self, name)))
-            rate = getattr(self, name)
-            require(isfinite(rate) and rate >= 0, f"a learning rate is a finite number of at least 0, not {rate}")
+        self._settle("peak")
         require(isinstance(self.warm_up, int) and self.warm_up >= 0, f"warm_up is a number of steps, not {self.warm_up}")
+
+    def _settle(self, name: str) -> None:
+        """A rate is a float, and one that can be."""
+        rate = float(getattr(self, name))
+        object.__setattr__(self, name, rate)
+        require(isfinite(rate) and rate >= 0, f"a learning rate is a finite number of at least 0, not {rate}")
 
     def at(self, step: int, steps: int) -> float:
         """Of a step, counted from 0, in a phase of so many steps; at most so many, where training itself decides."""
@@ -49,33 +52,37 @@ class WarmUp(Rate):
 
 
 @dataclass(frozen=True)
-class Linear(Rate):
-    """Up to `peak`, then down to `last` in a straight line."""
+class Falling(Rate):
+    """Up to `peak`, then down to `last` as its kind says."""
 
     last: float = 0.0
 
-    def after(self, share: float) -> float:
-        return self.peak + (self.last - self.peak) * share
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settle("last")
 
     def over(self, number: float) -> Rate:
         return replace(self, peak=self.peak / number, last=self.last / number)
 
 
 @dataclass(frozen=True)
-class Cosine(Rate):
+class Linear(Falling):
+    """Up to `peak`, then down to `last` in a straight line."""
+
+    def after(self, share: float) -> float:
+        return self.peak + (self.last - self.peak) * share
+
+
+@dataclass(frozen=True)
+class Cosine(Falling):
     """Up to `peak`, then down to `last` along half a cosine.
 
     >>> [round(Cosine(peak=1.0).at(step, steps=4), 3) for step in range(4)]
     [1.0, 0.854, 0.5, 0.146]
     """
 
-    last: float = 0.0
-
     def after(self, share: float) -> float:
         return self.last + (self.peak - self.last) * (1 + cos(pi * share)) / 2
-
-    def over(self, number: float) -> Rate:
-        return replace(self, peak=self.peak / number, last=self.last / number)
 
 
 register(Rate, "warm-up", WarmUp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, cast
@@ -16,8 +16,9 @@ from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.models import AnyModel
 from lengthlab.models.attention.sharpening import check_sharpening
 from lengthlab.models.attention.temperature import Temperature
+from lengthlab.models.module import Module
 from lengthlab.spec import content
-from lengthlab.spec.hints import check_fields
+from lengthlab.spec.hints import argument_hints, as_numbers, check_fields
 from lengthlab.spec.optimizer import Adam, Optimizer
 from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
@@ -78,6 +79,10 @@ class Run:
         if isinstance(self.model, nn.Module) or (isinstance(self.model, type) and issubclass(self.model, nn.Module)):
             name = getattr(self.model, "__name__", type(self.model).__name__)
             raise LabError(f"model is an nn.Module, and a run is data: write ll.models.module({name}, ...) with its arguments")
+        if isinstance(self.model, Module):  # its arguments are of the types that its maker says
+            hints = argument_hints(self.model.maker)
+            exact = {name: as_numbers(value, hints.get(name, Any)) for name, value in self.model.arguments.items()}
+            object.__setattr__(self, "model", replace(self.model, arguments=exact))
 
     def _check_phase(self, phase: Phase, blueprint: nn.Module) -> None:
         for question in phase.asks:
@@ -113,10 +118,6 @@ class Run:
                     rated[site.name] = part
         except LabError as error:
             raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
-
-    def task_in(self, phase: Phase) -> Task:
-        """The task with the shares that a phase gives its parts, where it is a mixture."""
-        return self.task.weighted(phase.mixture) if isinstance(self.task, Mixture) and phase.mixture else self.task
 
     def _check_mastered(self, goal: Mastered, asked: tuple[str, ...], longest: int) -> None:
         known = ", ".join(asked)
@@ -166,6 +167,10 @@ class Run:
     def phase_at(self, clock: int) -> int:
         """Which phase a step of the schedule (counted from 0) belongs to; the number of phases once all are over."""
         return bisect_right(self.ends, clock)
+
+    def task_in(self, phase: Phase) -> Task:
+        """The task with the shares that a phase gives its parts, where it is a mixture."""
+        return self.task.weighted(phase.mixture) if isinstance(self.task, Mixture) and phase.mixture else self.task
 
     @property
     def trained(self) -> tuple[int, int]:

@@ -18,16 +18,14 @@ from types import FunctionType, ModuleType
 
 import lengthlab
 from lengthlab.errors import LabError, explain, nearest, require
-from lengthlab.spec.own_file import check_alone, check_unedited
+from lengthlab.spec.own_file import PACKAGES, check_alone, check_unedited
 from lengthlab.spec.script import TYPED_IN, check_whole, definitions
 from lengthlab.started import SCRIPT
 
 Files = dict[str, str]
 TEXT, PLACE = "__lengthlab_text__", "__lengthlab_place__"
-INSTALLED = [
-    Path(lengthlab.__file__).parent,
-    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-]
+STDLIB = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")]
+INSTALLED = [Path(lengthlab.__file__).parent.resolve(), *STDLIB, *PACKAGES]
 """Nobody named what lies here: it was imported by whatever needed it."""
 
 
@@ -95,7 +93,7 @@ def is_named(file: str, text: str) -> bool:
     if module is None or hasattr(module, TEXT) or module.__name__ in _IN_RUNS:
         return module is not None
     path = Path(str(module.__file__)).resolve()
-    return not any(path.is_relative_to(home.resolve()) for home in INSTALLED)
+    return not any(path.is_relative_to(home) for home in INSTALLED)
 
 
 _IN_RUNS: set[str] = set()

@@ -18,7 +18,7 @@ from lengthlab.models.model import AnyModel
 from lengthlab.models.module import VOCABULARY, Module, makes_module
 from lengthlab.registry import kind_of, look_up, registered, word_for
 from lengthlab.spec import source
-from lengthlab.spec.hints import fits, hints_of, is_protocol, item_hint, members_of, missing_of, words_for
+from lengthlab.spec.hints import argument_hints, fits, hints_of, is_protocol, item_hint, members_of, missing_of, words_for
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Epochs
 
@@ -120,10 +120,7 @@ def parameters(maker: Callable[..., Any]) -> dict[str, Any]:
     >>> {"width", "positions", "scores"} <= set(parameters(transformer))
     True
     """
-    try:
-        hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
-    except Exception:  # a hint that cannot be read here says nothing
-        hints = {}
+    hints = argument_hints(maker)
     taken: dict[str, Any] = {}
     for name, parameter in inspect.signature(maker).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:

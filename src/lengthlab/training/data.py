@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lengthlab.errors import LabError, RunFailed
+from lengthlab.errors import RunFailed, require
 from lengthlab.models.layout import Documents, Layout
 from lengthlab.models.model import Network, position_limit
 from lengthlab.spec.run import Run
@@ -141,15 +141,16 @@ class Data:
 
     def _check_lengths(self, batch: Batch, documents: Documents) -> None:
         """Documents lie in a row by what the task says of their lengths: held once against what it draws."""
-        drawn_KB, known_B = batch.length_B.view(BLOCK, -1), documents.length_B + 1
-        wrong = (drawn_KB != known_B).any(dim=0).nonzero()
-        if len(wrong) or batch.tokens_BT.shape[1] != documents.longest + 1:
-            sample = int(wrong[0]) if len(wrong) else -1
-            drawn, known = int(drawn_KB[0, sample]), int(known_B[sample])
-            drawn = drawn if drawn != known else batch.tokens_BT.shape[1]
-            raise LabError(
-                f"task '{self.run.task.name}' drew {drawn} tokens where its `tokens` says {known}: correct one of them"
-            )
+        drawn_KB = batch.length_B.view(BLOCK, -1)
+        known_KB = (documents.length_B + 1).expand_as(drawn_KB)
+        wrong_KB = drawn_KB != known_KB
+        drawn, known = batch.tokens_BT.shape[1], documents.longest + 1
+        if wrong_KB.any():
+            drawn, known = int(drawn_KB[wrong_KB][0]), int(known_KB[wrong_KB][0])
+        require(
+            drawn == known,
+            f"task '{self.run.task.name}' drew {drawn} tokens where its `tokens` says {known}: correct one of them",
+        )
         self._lengths_hold = True
 
     def _check_positions(self, batch: Batch) -> None:
