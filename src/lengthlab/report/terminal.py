@@ -53,7 +53,7 @@ def show(page: Page, console: Console | None = None) -> None:
             console.print(part)
     tables = [block for block in page.blocks if type(block) is Scores]
     if tables:
-        console.print(Line(f"\n{_legend(tables[0].reference)}", "dim"))
+        console.print(Line(f"\n{_legend(tables)}", "dim"))
 
 
 def _parts(block: Block, width: int) -> Iterator[ConsoleRenderable]:
@@ -175,10 +175,13 @@ def numbers(label: str, cells: Sequence[str], wide: int, styles: Sequence[str] =
     return text
 
 
-def _legend(reference: str) -> str:
+def _legend(tables: Sequence[Scores]) -> str:
+    scores = [score for table in tables for entry in table.entries for series in entry.series for score in series.scores]
+    several = any(score.tokens is not None for score in scores)
+    tokens = "; tokens: the share of right tokens, where answers have several" if several else ""
     marks = ", ".join(f"{mark} {verdict}" for verdict, (mark, _) in MARKS.items())
-    compared = f" {marks}." if reference else ""
+    compared = f" {marks}." if tables[0].reference else ""
     return (
         f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}; low and high: Wilson's interval at 95 % "
-        f"over the samples of all seeds together; tokens: the share of right tokens, where answers have several.{compared}"
+        f"over the samples of all seeds together{tokens}.{compared}"
     )

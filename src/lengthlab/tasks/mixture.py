@@ -23,9 +23,10 @@ STRETCH = 16
 
 @dataclass(frozen=True)
 class Mixture(Task):
-    """Tasks with one vocabulary, the union of theirs. `weights` are their shares of a batch, equal if not given. With `tag`
-    a sequence begins with a word that names its task. A question is called `task/question`, and is counted over the samples
-    that ask it.
+    """Tasks with one vocabulary, the union of theirs.
+
+    `weights` are their shares of a batch, equal if not given. With `tag` a sequence begins with a word that names its task. A
+    question is called `task/question`, and is counted over the samples that ask it.
 
     >>> from lengthlab.tasks import modulo, recall
     >>> mixed = Mixture((modulo(keys=8), recall(keys=8)), weights=(3, 1))
