@@ -155,6 +155,8 @@ class TrainState:
         for parameter in self.compute.parameters():
             parameter.grad = None
         loss = answer_loss(self.compute, data, self.data.documents)
+        if not self.data.task.asks_alike:  # a step of a mixture may ask nothing of what counts
+            loss = loss.where((data.target_BQ != IGNORE).any(), 0.0)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
@@ -235,7 +237,6 @@ class TrainState:
 
 
 def answer_loss(network: nn.Module, data: StepData, documents: Documents | None) -> Tensor:
-    """Mean cross-entropy over the tokens asked for, and nothing else; 0 where none is."""
+    """Mean cross-entropy over the tokens asked for, and nothing else."""
     logits_BQV = logits(network, data.tokens_BT, data.layout(documents))
-    loss = F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)
-    return loss.where((data.target_BQ != IGNORE).any(), 0.0)  # a step of a mixture may ask nothing of what counts
+    return F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)
