@@ -26,7 +26,6 @@ class Copy(Task):
 
     name = "copy"
     questions = ("copy",)
-    longest = None  # any length can be drawn
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ class Parity(Task):
     name = "parity"
     questions = ("parity",)
     words = ("<pad>", "<bos>", "<parity>", "0", "1")
-    longest = None  # any length can be drawn
 
     def chance(self, length: int) -> Mapping[str, float]:
         return {"parity": 1 / 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -22,11 +24,14 @@ from lengthlab.bench.floor import flops, needed, padded
 from lengthlab.bench.gpu import SideBySide
 from lengthlab.bench.loop import SILENT, Loop, draw, loss_of
 from lengthlab.bench.measurement import PARTS, TEXTBOOK, TUNED, Findings, Measurement, Origin
+from lengthlab.bench.page import bench_page
 from lengthlab.bench.stopwatch import Patience
-from lengthlab.bench.table import markdown, sheets, terminal_tables
 from lengthlab.cli import timing
 from lengthlab.errors import LabError
 from lengthlab.models import MODELS, hybrid_block
+from lengthlab.report.markdown import markdown
+from lengthlab.report.page import Heading, Table
+from lengthlab.report.terminal import show
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import delayed, end_to_end
 from lengthlab.tasks import ModuloRecall
@@ -239,15 +244,24 @@ def test_one_run_of_ours_on_a_cpu_is_held_against_one_core() -> None:
 
 
 def test_tables_have_a_row_for_each_case() -> None:
-    titles = [sheet.title for sheet in sheets(made_up())]
-    assert titles == [PARTS["one"], PARTS["suite"], PARTS["floor"]]
-    one = sheets(made_up())[0]
-    assert one.header[1:4] == ("textbook", "tuned", "engine, bf16")
-    assert one.rows == (("lstm", "100 ±10%", "200 ±0%", "1,000 ±50%", "64,000", "10.00", "5.00", "1", "2"),)
-    assert all(len(row) == len(sheet.header) for sheet in sheets(made_up()) for row in sheet.rows)
-    assert len(terminal_tables(made_up())) == 3
-    assert "| lstm | 100 ±10% |" in markdown(made_up())
-    assert "`lengthlab bench`, commit abc" in markdown(made_up())
+    page = bench_page(made_up())
+    assert [block.text for block in page.blocks if isinstance(block, Heading)] == [PARTS["one"], PARTS["suite"], PARTS["floor"]]
+    tables = [block for block in page.blocks if isinstance(block, Table)]
+    assert tables[0].header[1:4] == ("textbook", "tuned", "engine, bf16")
+    assert tables[0].rows == (("lstm", "100 ±10%", "200 ±0%", "1,000 ±50%", "64,000", "10.00", "5.00", "1", "2"),)
+    assert all(len(row) == len(table.header) for table in tables for row in table.rows)
+    assert "| lstm | 100 ±10% |" in markdown(page)
+    assert "`lengthlab bench`, commit abc" in markdown(page)
+
+
+def test_tables_of_the_bench_fit_into_a_terminal_of_80_columns() -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    show(bench_page(made_up()), console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "1,000 ±50%" in text
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_the_command_measures_every_part(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

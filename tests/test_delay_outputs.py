@@ -147,6 +147,20 @@ class GivesOneOrTwo(OneOfThese):
         return (self.project(x), x) if both else self.project(x)
 
 
+class CallsInCircles(OneOfThese):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.again(x) if x.sum() > 0 else self.project(x)
+
+    def again(self, x: Tensor) -> Tensor:
+        return self.forward(x - 1)
+
+
+def test_methods_that_call_each_other_are_read_once() -> None:
+    model = nn.ModuleDict({"part": CallsInCircles()})
+    delay(model, "part", instead="zeros")
+    delay(nn.ModuleDict({"part": CallsInCircles()}), "part")
+
+
 @pytest.mark.parametrize("kind", [GivesADict, GivesAList, GivesANamedTuple, PutsATupleTogether, GivesOneOrTwo])
 def test_what_cannot_be_read_is_asked_for(kind: type[nn.Module]) -> None:
     model = nn.ModuleDict({"part": kind()})

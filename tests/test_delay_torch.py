@@ -637,3 +637,28 @@ def test_a_part_that_cannot_be_read_can_be_told_of() -> None:
     model = undecided()
     delay(model, "part", instead=lambda x, weights=False: torch.zeros_like(x))
     assert torch.equal(model["part"](X_BTD), torch.zeros_like(X_BTD))
+
+
+def test_a_delay_that_is_open_goes_back_to_a_checkpoint_in_the_middle_of_its_ramp() -> None:
+    torch.manual_seed(0)
+    model, x = nn.ModuleDict({"part": nn.Linear(4, 4)}), torch.randn(2, 4)
+    later = delay(model, "part", until=1, instead="zeros", ramp=10)
+    for _ in range(5):
+        later.step()
+    kept, expected = later.state_dict(), model["part"](x)
+    for _ in range(20):
+        later.step()
+    assert not torch.equal(model["part"](x), expected)
+    later.load_state_dict(kept)
+    assert torch.equal(model["part"](x), expected)
+    for _ in range(20):
+        later.step()
+    assert torch.equal(model["part"](x), nn.Linear.forward(model["part"], x))
+
+
+def test_stages_say_that_nobody_watches_an_optimizer_as_one_delay_does() -> None:
+    model = nn.ModuleDict({"lower": nn.Linear(2, 2), "upper": nn.Linear(2, 2)})
+    stages = Stages(delay(model, "lower", until=1, rate=0.5), delay(model, "upper", until=9))
+    stages.step()
+    with pytest.warns(DelayWarning, match="rate and warm_up have no effect"):
+        stages.step()

@@ -18,8 +18,8 @@ PACKAGE = "lengthlab"
 FLOORS = (
     ("__main__",),
     ("cli",),
-    ("inspection",),
-    ("report", "bench", "integrations"),
+    ("inspection", "bench"),
+    ("report", "integrations"),
     ("experiments",),
     ("launch",),
     ("training",),

@@ -351,3 +351,10 @@ def test_tokens_of_long_answers_are_read_beside_samples(tmp_path: Path) -> None:
     assert {row.token_accuracy for row in curve.rows} == {2990 / 3000}
     assert curve.first.to_json()["tokens"] == 3000
     assert "tokens" not in curves_of(tmp_path, result("b" * 12))[0].first.to_json()
+
+
+def test_a_run_that_lies_in_two_stores_is_one(tmp_path: Path) -> None:
+    folders = [write(tmp_path / store, result()) for store in ("here", "there")]
+    curves, problems = read_curves(folders)
+    assert len(curves) == 1
+    assert problems == [f"{folders[1].path}: the same run is in {folders[0].path}"]

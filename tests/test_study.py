@@ -419,3 +419,50 @@ def test_experiments_are_listed_and_shown_with_a_users_own(call: Call) -> None:
     card = call("experiments", ROOT / "examples" / "my_study.py:STUDY").out
     assert "Claim: trained on n = 1…4" in card
     assert "400 steps of 32 samples" in card
+
+
+def write_rows(folder: Path, rows: Sequence[Row]) -> str:
+    folder.mkdir()
+    (folder / "results.jsonl").write_text(as_jsonl(rows))
+    return str(folder)
+
+
+def test_sources_that_contradict_each_other_are_not_passed_over_for_another_size(tmp_path: Path) -> None:
+    """Both have rows of the second size as well, which agree."""
+    rows = [*rows_of("far", "gpu"), *rows_of("far", "cpu")]
+    otherwise = [replace(rows[0], correct=949), *rows[1:]]
+    sources = write_rows(tmp_path / "one", rows), write_rows(tmp_path / "two", otherwise)
+    with pytest.raises(LabError, match="950 of 1000 are right"):
+        read_results(FAR, sources)
+
+
+def test_a_broken_file_of_the_study_beside_is_named(tmp_path: Path) -> None:
+    mine, beside = tmp_path / "far", tmp_path / "dat"
+    write_rows(mine, rows_of("far", "gpu"))
+    write_rows(beside, ())
+    (beside / "results.jsonl").write_text("{broken\n")
+    with pytest.raises(LabError, match=re.escape(str(beside / "results.jsonl"))):
+        read_results(FAR, (str(tmp_path),))
+
+
+def test_a_section_is_shown_for_the_rows_of_its_own_arms(tmp_path: Path) -> None:
+    sections = (Section("main", "", (ARM,)), Section("extra", "", (OTHER,), usual=False))
+    study = Study("mine", "", "", tiny_run, (Size("cpu", (1, 3), (3,)),), sections=sections)
+    kept = {"model": ARM.model, "task": ARM.task, "training": ARM.training, "run": "0" * 20, "experiment": "mine"}
+    rows = [Row(3, "all", 5, 10, arm=ARM.name, size="cpu", **kept)]  # type: ignore[arg-type]
+    results = read_results(study, (write_rows(tmp_path / "rows", rows),))
+    assert [section.name for section in results.sections] == ["main"]
+
+
+def test_every_line_of_a_section_has_as_many_cells_whatever_is_said_about_its_arms() -> None:
+    arms = (replace(ARM, about=(("width", "16"),)), OTHER)
+    study = Study("mine", "Mine", "?", tiny_run, (Size("cpu", (1, 3), (3, 6)),), arms=arms)
+    page = study_page(gather(study, study.sizes[0], study.sections, Evidence()))
+    lines = [line for line in markdown(page).splitlines() if line.startswith("| ")]
+    assert len(lines) > 4
+    tables = {line.count("|") for line in lines}
+    assert tables == {lines[0].count("|"), lines[-1].count("|")}
+
+
+def test_checking_pages_takes_no_other_option(call: Call) -> None:
+    call("reproduce", "--check", "--size", "nonsense", "far").refused("--check compares committed pages")

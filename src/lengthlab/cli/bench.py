@@ -10,6 +10,7 @@ import click
 
 from lengthlab.bench.measurement import PARTS, Findings
 from lengthlab.cli.call import best_device
+from lengthlab.cli.pages import say, show_page
 from lengthlab.errors import LabError, nearest, require
 
 SIZE = click.Choice(["paper", "demo"])
@@ -61,24 +62,16 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     _show(findings, as_json)
     if out:
         for path in _write(findings, out):
-            click.echo(f"wrote {path}", err=as_json)
+            say(f"wrote {path}", err=as_json)
 
 
 def _show(findings: Findings, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(findings.to_json(), indent=1))
         return
-    from rich.console import Console
+    from lengthlab.bench.page import bench_page
 
-    from lengthlab.bench.table import origin_lines, remarks, terminal_tables
-
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=160)
-    for table in terminal_tables(findings):
-        console.print(table)
-        console.print()
-    for line in (*remarks(findings), *origin_lines(findings)):
-        console.print(line, style="dim", markup=False, soft_wrap=True)
+    show_page(bench_page(findings))
 
 
 def _prepare(folder: Path) -> None:
@@ -91,8 +84,9 @@ def _prepare(folder: Path) -> None:
 
 
 def _write(findings: Findings, folder: Path) -> list[Path]:
-    from lengthlab.bench.table import markdown
+    from lengthlab.bench.page import bench_page
+    from lengthlab.report.markdown import markdown
     from lengthlab.report.publication import write_files
 
     data = json.dumps(findings.to_json(), indent=1) + "\n"
-    return write_files(folder, {"bench.json": data.encode(), "bench.md": markdown(findings).encode()})
+    return write_files(folder, {"bench.json": data.encode(), "bench.md": markdown(bench_page(findings)).encode()})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lengthlab.cli.pages import say
-from lengthlab.errors import LabError, nearest
+from lengthlab.errors import LabError
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
@@ -127,8 +127,6 @@ def experiments(name: str | None, as_json: bool) -> None:
     if name is None:
         _list_texts(about, as_json)
         return
-    if name != "demo" and name not in studies() and ".py:" not in name:
-        raise LabError(f"unknown experiment '{name}'; {nearest(name, about)}")
     study = None if name == "demo" else find_study(name)
     runs = [run for _, run in study.runs(study.sizes[0].name, (0,))] if study else demo((0,))
     if as_json:

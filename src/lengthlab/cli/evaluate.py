@@ -13,7 +13,7 @@ from lengthlab.cli import options
 @click.option("--samples", default=1000, show_default=True, type=click.IntRange(min=1), help="Samples at each length.")
 @options.store
 @options.device
-@options.trust
+@click.option("--trust", is_flag=True, help="Run the code of your own files that lies in the run folder.")
 @options.as_json
 def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, device: str, trust: bool, as_json: bool) -> None:
     """Measure a finished run at other lengths. RUN is a run folder, or the start of an id in the store.

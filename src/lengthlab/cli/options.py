@@ -1,12 +1,9 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what the many of `reproduce` come to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -22,19 +19,11 @@ precision = click.option(
     type=click.Choice(["fp32", "bf16"]),
     help="Of training; if not given, bf16 on a GPU and fp32 elsewhere.",
 )
-workers = click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    help="Runs at a time on CPUs; one for each core if not given.",
-)
-
-
-trust = click.option("--trust", is_flag=True, help="Run the code of your own files that lies in the run folder.")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What every command of `lengthlab reproduce` is told: train what the store and the rows of `have` lack, or only read
+    """What `lengthlab reproduce` is told beside the study: train what the store and the rows of `have` lack, or only read
     `sources`; write to a folder, `out` or one in the store, and the page by itself too.
     """
 
@@ -57,38 +46,6 @@ class Asked:
         place of what was trained there.
         """
         return self.out or Path(self.store) / "-".join((*name, "read") if self.sources else name)
-
-
-REPRODUCTION = (
-    store,
-    click.option("--device", help="cpu, cuda, cuda:1, mps; if not given, cuda where there is one, else cpu."),
-    precision,
-    click.option(
-        "--have", multiple=True, metavar="FOLDER", help="Rows that are there: only what they lack is trained; may be repeated."
-    ),
-    click.option(
-        "--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated."
-    ),
-    click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        help="Folder for page, figures, rows and provenance; one in the store if not given.",
-    ),
-    click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it."),
-)
-
-
-def reproduction(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of `Asked`, which the command gets as one."""
-
-    @wraps(command)
-    def told(**given: Any) -> None:
-        asked = Asked(**{field.name: given.pop(field.name) for field in fields(Asked)})
-        command(asked=asked, **given)
-
-    for option in reversed(REPRODUCTION):
-        told = option(told)
-    return told
 
 
 class Lengths(click.ParamType):  # type: ignore[type-arg]  # older click cannot be subscripted

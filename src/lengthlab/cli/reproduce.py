@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lengthlab.cli import options
 from lengthlab.cli.call import best_device, typed
+from lengthlab.cli.options import Asked
 from lengthlab.cli.pages import say
 from lengthlab.errors import require
 
@@ -24,10 +26,20 @@ if TYPE_CHECKING:
     "--seeds", type=click.IntRange(min=1), help="So many, from 0 on; if not given, the study's own, or all of --from."
 )
 @click.option("--check", is_flag=True, help="Say which committed pages differ from published rows; exit code 1 if any does.")
-@options.reproduction
-def reproduce(
-    name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, asked: options.Asked
-) -> None:
+@options.store
+@click.option("--device", help="cpu, cuda, cuda:1, mps; if not given, cuda where there is one, else cpu.")
+@options.precision
+@click.option(
+    "--have", multiple=True, metavar="FOLDER", help="Rows that are there: only what they lack is trained; may be repeated."
+)
+@click.option("--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for page, figures, rows and provenance; one in the store if not given.",
+)
+@click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it.")
+def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, **given: Any) -> None:
     """A study: trained where something is missing, judged, shown, and written as page, figures and rows.
 
     NAME is one of ours (dat, far, remedies, plateau: `lengthlab experiments` tells what they claim) or your own,
@@ -46,7 +58,10 @@ def reproduce(
     """
     from lengthlab.experiments import find_study, studies
 
+    asked = Asked(**given)
     if check:
+        others = (size, parts, seeds, asked.device, asked.precision, asked.have, asked.sources, asked.out, asked.page)
+        require(not any(others), "--check compares committed pages with published rows: it takes no other option")
         check_pages([find_study(name)] if name else list(studies().values()))
         return
     require(name is not None, f"name a study: {', '.join(studies())}, or one of your own, my_study.py:STUDY")
@@ -73,13 +88,13 @@ def check_pages(studies: list[Study]) -> None:
     say(f"{', '.join(study.page for study in studies)}: as the published rows have them")
 
 
-def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: options.Asked) -> Results:
+def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> Results:
     from lengthlab.report.publication import read_results
 
     return read_results(study, asked.sources, size, sections, seeds, typed())
 
 
-def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: options.Asked) -> Results:
+def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> Results:
     from lengthlab.cli.reproduction import train
     from lengthlab.report.evidence import Wanted
     from lengthlab.report.publication import beside_rows
@@ -94,7 +109,7 @@ def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds:
     return gather(study, chosen, wanted.sections, found, beside_rows(study.beside, chosen, asked.have))
 
 
-def show(results: Results, asked: options.Asked, parts: list[str], name: str) -> None:
+def show(results: Results, asked: Asked, parts: list[str], name: str) -> None:
     """Write the page of a study with its figures and rows, and print it."""
     from lengthlab.cli.pages import drawn, show_page
     from lengthlab.report.markdown import markdown

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli.options import Asked
+from lengthlab.cli.pages import say
 from lengthlab.report.evidence import Evidence, Wanted, evidence_of, rows_at_hand, together
 from lengthlab.report.traces import read_traces, timed
 from lengthlab.store.ids import SHORT
@@ -47,7 +48,7 @@ def train(wanted: Wanted, seeds: int, device: str, asked: Asked, out: Path) -> E
         finished, _ = read_curves([place.folder(run.id) for run in runs if place.folder(run.id).finished])
         if finished:
             write_files(out, row_files(found(finished)))
-            click.echo(f"{len(finished)} of {len(runs)} runs are finished; their rows are in {out}", err=True)
+            say(f"{len(finished)} of {len(runs)} runs are finished; their rows are in {out}", err=True)
         raise
 
 

@@ -15,7 +15,7 @@ from lengthlab.cli import options
 @options.store
 @options.device
 @options.precision
-@options.workers
+@click.option("--workers", type=click.IntRange(min=1), help="Runs at a time on CPUs; one for each core if not given.")
 @options.as_json
 def train(
     plan: Path,

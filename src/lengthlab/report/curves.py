@@ -21,7 +21,7 @@ class Curve:
     """By question; where it depends on the length, by that too."""
     made: dict[str, Any]
     """Commit, hardware, versions, precision, seconds, date, and a hash of all settings but the seed."""
-    folder: Folder | None = None
+    folder: Folder
 
     @property
     def first(self) -> Row:
@@ -47,17 +47,21 @@ class Curve:
 
 
 def read_curves(folders: Sequence[Folder], experiment: str = "") -> tuple[list[Curve], list[str]]:
-    """The curves of the finished runs, and a line for every folder that gives none."""
-    curves, problems = [], []
+    """The curves of the finished runs, each once, and a line for every folder that gives none."""
+    curves: dict[str, Curve] = {}
+    problems = []
     for folder in folders:
         if not folder.finished:
             problems.append(f"run {folder.id} is not finished")
             continue
         try:
-            curves.append(_curve(folder, experiment))
+            curve = _curve(folder, experiment)
         except (LabError, OSError) as error:
             problems.append(explain(error))
-    return curves, problems
+            continue
+        if curves.setdefault(curve.first.run, curve) is not curve:
+            problems.append(f"{folder.path}: the same run is in {curves[curve.first.run].folder.path}")
+    return list(curves.values()), problems
 
 
 def _curve(folder: Folder, experiment: str) -> Curve:

@@ -62,17 +62,9 @@ def place_of(name: str, experiment: str) -> Path:
 
 
 def read_evidence(names: Sequence[str], wanted: Wanted, seeds: int | None = None) -> Evidence:
-    """What all these folders have of a study at the size that is wanted, and at no other."""
+    """What all these folders have of a study at the size that is wanted, and at no other: perhaps nothing."""
     found = together({name: _must_read(name, wanted) for name in dict.fromkeys(names)})
-    what = f"experiment '{wanted.study.name}', size '{wanted.size.name}'"
-    require(len(found.rows) > 0, f"no rows of {what}, in {', '.join(names)}")
     return replace(found, rows=tuple(row for row in found.rows if seeds is None or row.seed < seeds))
-
-
-def sizes_in(names: Sequence[str], study: Study) -> list[Size]:
-    """Of which sizes of a study there are rows in these folders of files; run folders do not tell."""
-    named = {row.size for name in names for row in _files(place_of(name, study.name), study.name).rows}
-    return [size for size in study.sizes if size.name in named]
 
 
 def _must_read(name: str, wanted: Wanted) -> Evidence:
@@ -124,12 +116,17 @@ def together(found: Mapping[str, Evidence]) -> Evidence:
     return Evidence(tuple(rows), tuple(origins), tuple(by_run.values()))
 
 
+def what_there_is(names: Sequence[str], wanted: Wanted) -> Evidence:
+    """What these folders have of a study; those that are of something else add nothing."""
+    return together({name: _read(name, wanted) or Evidence() for name in dict.fromkeys(names)})
+
+
 def rows_at_hand(names: Sequence[str], wanted: Wanted, seeds: Sequence[int]) -> Evidence:
     """What these folders have of the runs of these seeds: the rows of runs that are there with every length, under the labels
     of all arms that they serve. A folder may have nothing of them.
     """
     runs = wanted.runs(seeds)
-    found = together({name: _read(name, wanted) or Evidence() for name in dict.fromkeys(names)})
+    found = what_there_is(names, wanted)
     by_run: dict[str, dict[tuple[int, str], Row]] = {}
     for row in found.rows:
         by_run.setdefault(row.run[:SHORT], {})[row.length, row.question] = row
@@ -161,7 +158,7 @@ def _in_arms(runs: Sequence[tuple[Arm, Run]], by_run: Mapping[str, Sequence[Row]
 
 def _trace(curve: Curve, run: Run) -> TrainingTrace | None:
     try:
-        log = curve.folder.read_log() if curve.folder else []
+        log = curve.folder.read_log()
     except LabError:  # a foreign log spoils no result
         log = []
     ends = curve.made.get("ends") or run.ends

@@ -151,6 +151,18 @@ class Page:
         return [block for block in self.blocks if isinstance(block, Figure)]
 
 
+def prose(text: str) -> Words:
+    """A text of several lines as a paragraph; what stands between backticks is code.
+
+    >>> prose("see `far`")
+    ('see ', Span(text='far', style='code', target=''))
+    """
+    pieces = " ".join(text.split()).split("`")
+    if len(pieces) % 2 == 0:  # a backtick that is not closed is no more than that
+        return " ".join(text.split())
+    return tuple(Span(piece, "code") if number % 2 else piece for number, piece in enumerate(pieces) if piece)
+
+
 def visible(text: str) -> str:
     r"""A text of anybody's as one line in which nothing acts on its reader: control characters, marks that turn the direction
     of writing, breaks of lines and the like are shown as escapes.

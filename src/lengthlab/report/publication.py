@@ -10,11 +10,11 @@ import lengthlab
 from lengthlab.errors import LabError, require
 from lengthlab.experiments.study import Beside, Section, Size, Study
 from lengthlab.report import provenance, traces
-from lengthlab.report.evidence import PUBLISHED, Evidence, Wanted, read_evidence, sizes_in
+from lengthlab.report.evidence import PUBLISHED, Evidence, Wanted, read_evidence, what_there_is
 from lengthlab.report.figure import pictures
 from lengthlab.report.markdown import markdown
 from lengthlab.report.page import Page
-from lengthlab.report.results import Results, gather
+from lengthlab.report.results import Results, arm_of, gather
 from lengthlab.report.study_page import study_page
 from lengthlab.store import replace_file
 from lengthlab.store.rows import FILE, Row, as_jsonl
@@ -51,43 +51,22 @@ def read_results(
     """What these folders have of a study: of the size asked for, or of the first that there are rows of. Without sections
     named, the usual ones and those that there is something of.
     """
-    there = [study.size(size)] if size else sizes_in(sources, study) or list(study.sizes)
-    found, chosen = _first(study, there, sources, sections, seeds, command)
-    arms = {row.arm for row in found.rows}
-    usual = [each for each in study.sections if each.usual or arms & {arm.name for arm in each.arms}]
-    return gather(study, chosen, sections or usual, found, beside_rows(study.beside, chosen, sources))
-
-
-def _first(
-    study: Study,
-    sizes: list[Size],
-    sources: tuple[str, ...],
-    sections: tuple[Section, ...],
-    seeds: int | None,
-    command: str,
-) -> tuple[Evidence, Size]:
-    """Of the first size that there is something of; the error of the first where there is nothing."""
-    problems: list[LabError] = []
-    for size in sizes:
-        try:
-            return read_evidence(sources, Wanted(study, size, sections, command), seeds), size
-        except LabError as error:
-            problems.append(error)
-    raise problems[0]
+    for chosen in [study.size(size)] if size else study.sizes:
+        found = read_evidence(sources, Wanted(study, chosen, sections, command), seeds)
+        if found.rows:
+            arms = {arm_of(row) for row in found.rows}
+            usual = [each for each in study.sections if each.usual or arms & set(each.arms)]
+            return gather(study, chosen, sections or usual, found, beside_rows(study.beside, chosen, sources))
+    of_size = f", size '{size}'" if size else ""
+    raise LabError(f"no rows of experiment '{study.name}'{of_size}, in {', '.join(sources)}")
 
 
 def beside_rows(beside: Beside | None, size: Size, sources: tuple[str, ...]) -> tuple[Row, ...]:
     """Rows of the arms beside a study, where there are some and they were trained on the same lengths."""
     if not beside or beside.study.size(beside.size).trained != size.trained:
         return ()
-    wanted = Wanted(beside.study, beside.study.size(beside.size))
-    rows: list[Row] = []
-    for source in dict.fromkeys(sources):
-        try:
-            rows += read_evidence((source,), wanted).rows
-        except LabError:  # most folders have none
-            continue
-    return tuple(dict.fromkeys(rows))
+    found = what_there_is(sources, Wanted(beside.study, beside.study.size(beside.size)))
+    return tuple(row for row in found.rows if arm_of(row) in beside.arms)
 
 
 def differences(study: Study) -> Iterator[str]:

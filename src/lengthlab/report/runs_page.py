@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lengthlab.report.curves import Curve
 from lengthlab.report.page import Block, Curves, Entry, Page, Span, Table, Text, Words
-from lengthlab.report.scores import GOOD, Score, Series
+from lengthlab.report.scores import GOOD, Score, Series, one_a_seed
 from lengthlab.store.rows import ALL, NAMES, Row
 
 BAD = 0.6
@@ -123,7 +123,7 @@ def _entries(curves: Sequence[Curve]) -> list[Entry]:
 
 def _series(group: Sequence[Curve], question: str) -> Series:
     lengths = sorted({length for curve in group for length in curve.lengths})
-    scores = [Score(n, tuple(row for curve in group if (row := curve.row(n, question)))) for n in lengths]
+    scores = [Score(n, one_a_seed(row for curve in group if (row := curve.row(n, question)))) for n in lengths]
     return Series(question, tuple(scores))
 
 

@@ -40,7 +40,7 @@ class Score:
     @property
     def mean(self) -> float | None:
         """Over seeds."""
-        return sum(self.by_seed.values()) / len(self.rows) if self.rows else None
+        return sum(row.accuracy for row in self.rows) / len(self.rows) if self.rows else None
 
     @property
     def tokens(self) -> float | None:

@@ -23,6 +23,7 @@ from lengthlab.report.page import (
     Table,
     Text,
     Words,
+    prose,
 )
 from lengthlab.report.provenance import Origin
 from lengthlab.report.results import Results, arm_of
@@ -99,18 +100,6 @@ def _facts_explained(results: Results) -> Words:
     )
 
 
-def prose(text: str) -> Words:
-    """A text of several lines as a paragraph; what stands between backticks is code.
-
-    >>> prose("see `far`")
-    ('see ', Span(text='far', style='code', target=''))
-    """
-    pieces = " ".join(text.split()).split("`")
-    if len(pieces) % 2 == 0:  # a backtick that is not closed is no more than that
-        return " ".join(text.split())
-    return tuple(Span(piece, "code") if number % 2 else piece for number, piece in enumerate(pieces) if piece)
-
-
 def _claims(results: Results) -> Iterator[Block]:
     yield Text("By the means over seeds, and what each seed says alone.")
     rows = [_finding(results, finding) for finding in results.findings()]
@@ -157,7 +146,8 @@ def _entry(results: Results, section: Section, arm: Arm, questions: Sequence[str
     if len({other.task for other in arms}) == 1:
         own.pop("task")
     trainings = {other.training for other in arms}
-    names = (*own.items(), *arm.about, ("training", arm.training))
+    about = dict.fromkeys((column for other in arms for column, _ in other.about), "")  # every arm has every column
+    names = (*own.items(), *(about | dict(arm.about)).items(), ("training", arm.training))
     series = tuple(results.series(arm, question, section) for question in questions)
     traced = any(results.traces(other) for other in arms)
     facts = tuple(zip(FACTS, _facts(results, arm), strict=True)) if traced else ()

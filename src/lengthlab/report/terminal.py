@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -34,6 +35,8 @@ LABEL = 10
 """Columns of the names of lines: with 12 lengths of 5 columns they fit into a terminal of 80."""
 WIDE = 160
 """Of a file or a pipe."""
+NUMBER = re.compile(r"–|[\d.,]+( ±\d+%)?")
+"""Cells that stand on the right of their column, where all of it are."""
 WIDEST = 10_000
 """Columns that no table needs."""
 
@@ -83,7 +86,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Words]], width: int) -
     """A table where it fits; else each of its rows as a few lines, a cell in each."""
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name, *cells in zip(header, *rows, strict=True):
-        numbers = bool(cells) and all(plain(cell).strip("–").replace(".", "").isdigit() or plain(cell) == "–" for cell in cells)
+        numbers = bool(cells) and all(NUMBER.fullmatch(plain(cell)) for cell in cells)
         grid.add_column(Line(visible(name)), no_wrap=True, justify="right" if numbers else "left")
     for row in rows:
         grid.add_row(*(line(cell) for cell in row))

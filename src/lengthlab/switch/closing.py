@@ -101,10 +101,11 @@ def _whole(until: Until | None) -> Until | None:
     """A step as an int, whatever kind of whole number it is."""
     if until is None or callable(until):
         return until
+    problem = f"until must be a whole number of steps or a function of metrics, not {until!r}"
+    require(not isinstance(until, bool), problem)
     try:
-        require(not isinstance(until, bool), "")
         step = index(until)
-    except (TypeError, LabError):
-        raise LabError(f"until must be a whole number of steps or a function of metrics, not {until!r}") from None
+    except TypeError:
+        raise LabError(problem) from None
     require(step >= 1, f"until={step} is in the past: name a step of the optimizer to come")
     return step

@@ -79,12 +79,12 @@ class Delay:
             return
         self._restore()
         for site in self.sites:
-            self._replace(site, Off(site.stand_in, None))
+            self._replace(site, Off(site.stand_in))
             self._hooks.append(site.module.register_forward_pre_hook(_look_at_wrapper))
         for parameter in self.parameters():
             parameter.grad = None
         for watch in self._watches:
-            watch.forget()
+            self.forget(watch.optimizer)
         self.is_open, self.opened_at = False, None
 
     def open(self) -> None:
@@ -206,6 +206,7 @@ class Delay:
             warnings.warn(text, DelayWarning, stacklevel=2)
             late = not state["is_open"] and isinstance(self.until, int) and self.until <= state["steps"]
             require(not late, f"until={self.until} is in the past: the checkpoint is closed after {state['steps']} steps")
+        self.is_open = self.is_open and not state["is_open"]  # what was opened gently is opened anew, as far as it had come
         (self.open if state["is_open"] else self.close)()
         self.opened_at = state["opened_at"]
         self.go_to(state["steps"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -35,10 +36,12 @@ class Opening:
     ramp: int = 0
 
     def __post_init__(self) -> None:
-        rated = isinstance(self.rate, (int, float)) and 0 < self.rate < inf
+        rated = isinstance(self.rate, Real) and 0 < self.rate < inf
         require(rated, f"rate must be a number above 0, not {self.rate!r}")
         for name, steps in (("warm_up", self.warm_up), ("ramp", self.ramp)):
-            require(isinstance(steps, int) and steps >= 0, f"{name} must be a whole number of steps, at least 0, not {steps!r}")
+            require(
+                isinstance(steps, Integral) and steps >= 0, f"{name} must be a whole number of steps, at least 0, not {steps!r}"
+            )
 
     def share(self, since: int) -> float:
         """Of a step, so many steps after the opening."""
@@ -96,11 +99,6 @@ class Watch:
     def remove(self) -> None:
         while self._hooks:
             self._hooks.pop().remove()
-
-    def forget(self) -> None:
-        """Drop what the optimizer remembers of these parameters."""
-        for parameter in self.parameters:
-            self.optimizer.state.pop(parameter, None)
 
     def _remember(self) -> None:
         # All of them: where the step is given a closure, as Lightning does, gradients come only now.

@@ -30,14 +30,15 @@ class Returns:
     cache: int | None = None
 
 
-def returns_of(name: str, module: nn.Module, method: str = "forward") -> Returns:
-    """Of a module of this name in its model."""
+def returns_of(name: str, module: nn.Module, method: str = "forward", inside: frozenset[str] = frozenset()) -> Returns:
+    """Of a module of this name in its model. `inside`: methods that are being read, which say nothing new."""
     if isinstance(module, PAIRS):
         return Returns(2)
     body = _body(module, method)
     if body is None:
         return Returns()  # written in a notebook's cell that is gone, or not in Python
-    found = {_read(name, module, value) for value in _returned(body) if _own_name(value) != method}
+    inside |= {method}
+    found = {_read(name, module, value, inside) for value in _returned(body) if _own_name(value) not in inside}
     if len(found) > 1:
         raise _unclear(name, module)
     return found.pop() if found else Returns()
@@ -70,7 +71,7 @@ def _body(module: nn.Module, method: str) -> ast.FunctionDef | None:
 
 
 def _returned(body: ast.FunctionDef) -> list[ast.expr]:
-    """What is returned; a variable stands for what it was set to last."""
+    """What is returned, in either case of `a if b else c`; a variable stands for what it was set to last."""
     assigned = {target.id: node.value for node in _nodes(body, ast.Assign) for target in _targets(node)}
     for node in _nodes(body, ast.AnnAssign):
         assigned |= {node.target.id: node.value} if isinstance(node.target, ast.Name) and node.value else {}
@@ -79,24 +80,25 @@ def _returned(body: ast.FunctionDef) -> list[ast.expr]:
             before = assigned.get(node.target.id, node.target)
             assigned[node.target.id] = ast.BinOp(before, node.op, node.value)
     values = [node.value for node in _nodes(body, ast.Return) if node.value is not None]
-    return [assigned.get(value.id, value) if isinstance(value, ast.Name) else value for value in values]
+    said = [assigned.get(value.id, value) if isinstance(value, ast.Name) else value for value in values]
+    return [case for value in said for case in _cases(value)]
 
 
-def _read(name: str, module: nn.Module, value: ast.expr) -> Returns:
+def _cases(value: ast.expr) -> list[ast.expr]:
+    return [*_cases(value.body), *_cases(value.orelse)] if isinstance(value, ast.IfExp) else [value]
+
+
+def _read(name: str, module: nn.Module, value: ast.expr, inside: frozenset[str]) -> Returns:
     """Where an inner module or another method makes what is returned, theirs."""
     own = _own_name(value)
     inner = getattr(module, own, None) if own else None
     if isinstance(inner, nn.Module):
         return returns_of(name, inner)
     if own and inspect.isfunction(getattr(type(module), own, None)):
-        return returns_of(name, module, own)
+        return returns_of(name, module, own, inside)
     if isinstance(value, ast.Tuple) and not any(isinstance(each, MANY) for each in value.elts):
         caches = [place for place, each in enumerate(value.elts) if place and CACHE.search(ast.unparse(each))]
         return Returns(len(value.elts), caches[0] if caches else None)
-    if isinstance(value, ast.IfExp):
-        either = {_read(name, module, value.body), _read(name, module, value.orelse)}
-        if len(either) == 1:
-            return either.pop()
     if _is_unclear(value):
         raise _unclear(name, module)
     return Returns()

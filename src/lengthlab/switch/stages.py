@@ -59,7 +59,8 @@ class Stages:
             delay.close()
 
     def step(self) -> None:
-        self.go_to(self.steps + 1)
+        for delay in self.delays:
+            delay.step()
 
     def go_to(self, steps: int) -> None:
         for delay in self.delays:

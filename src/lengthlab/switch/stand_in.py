@@ -125,8 +125,9 @@ class Off:
     is_off = True
     """Tells it from a forward that somebody else has set on a module object."""
 
-    def __init__(self, stand_in: Forward, found: Forward | None) -> None:
-        self.stand_in, self.found = stand_in, found
+    def __init__(self, stand_in: Forward) -> None:
+        self.stand_in = stand_in
+        self.found: Forward | None = None
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         return self.stand_in(*inputs, **named)

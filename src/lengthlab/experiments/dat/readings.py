@@ -7,8 +7,8 @@ from typing import Literal
 
 from lengthlab.experiments.dat.arms import TASKS
 from lengthlab.experiments.study import Arm
+from lengthlab.spec.schedule import Covers
 
-Covers = Literal["part", "sublayers", "function"]
 Asks = Literal["modulo", "both"]
 WORDS = {
     "part": "the whole part",
