@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -53,3 +54,18 @@ class Chatty:
         sys.stderr.write("\r 10%|#")
         sys.stderr.flush()
         return nn.Identity()
+
+
+class Stacked(nn.Module):
+    """A model that asks for a list, and one that says nothing of what it asks for."""
+
+    def __init__(self, vocabulary: int, hidden: list[int], scales: list[float] | None = None, rest=()) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        sizes = hidden + [vocabulary]  # noqa: RUF005  # which a tuple would not do
+        self.table = nn.Embedding(vocabulary, sizes[0])
+        self.layers = nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(sizes)))
+        self.scales, self.rest = scales, rest
+
+    def forward(self, tokens_BT: Tensor) -> Tensor:
+        logits_BTV: Tensor = self.layers(self.table(tokens_BT))
+        return logits_BTV

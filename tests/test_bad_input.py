@@ -15,8 +15,9 @@ from command import Call, Done
 from lengthlab.spec.run import Run
 from lengthlab.spec.toml import read_plan
 from lengthlab.store import Folder, Store
+from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training import train
-from lengthlab.training.checkpoint import NAME, save_checkpoint
+from lengthlab.training.checkpoint import save_checkpoint
 from lengthlab.training.state import TrainState
 
 RUN = """
@@ -328,14 +329,14 @@ def begun(plan: Path, store: Path, *overrides: str) -> Folder:
 
 def test_a_checkpoint_of_another_run_is_named_and_left_alone(call: Call, plan: Path, store: Path, tmp_path: Path) -> None:
     mine, other = begun(plan, store), begun(plan, tmp_path / "others", "seed=1")
-    shutil.copy(other.path / NAME, mine.path / NAME)
-    call("train", plan, "--store", store).refused(str(mine.path / NAME), f"belongs to run {other.id}")
-    assert (mine.path / NAME).read_bytes() == (other.path / NAME).read_bytes()
+    shutil.copy(other.path / CHECKPOINT, mine.path / CHECKPOINT)
+    call("train", plan, "--store", store).refused(str(mine.path / CHECKPOINT), f"belongs to run {other.id}")
+    assert (mine.path / CHECKPOINT).read_bytes() == (other.path / CHECKPOINT).read_bytes()
     assert half_written(store) == []
 
 
 def test_a_truncated_checkpoint_is_named_and_left_alone(call: Call, plan: Path, store: Path) -> None:
-    path = begun(plan, store).path / NAME
+    path = begun(plan, store).path / CHECKPOINT
     path.write_bytes(path.read_bytes()[:-100])
     before = path.read_bytes()
     call("train", plan, "--store", store).refused(str(path), "truncated")
@@ -403,9 +404,9 @@ def with_little_disk(limit: int, *words: object) -> Done:
 
 def test_a_disk_that_fills_up_while_training_loses_nothing_that_was_kept(plan: Path, store: Path) -> None:
     folder = begun(plan, store)
-    before = (folder.path / NAME).read_bytes()
+    before = (folder.path / CHECKPOINT).read_bytes()
     with_little_disk(8_000, "train", plan, "--store", store).refused(str(folder.path), "File too large")
-    assert (folder.path / NAME).read_bytes() == before
+    assert (folder.path / CHECKPOINT).read_bytes() == before
     assert half_written(store) == []
     assert train(only_run(plan), store).count(4).total == 1000
 

@@ -22,9 +22,10 @@ from lengthlab.models import Lstm, Model, chain
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
 from lengthlab.store import Store
+from lengthlab.store.folder import CHECKPOINT
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training import read_result, recorder, slot, train
-from lengthlab.training.checkpoint import NAME, save_checkpoint
+from lengthlab.training.checkpoint import save_checkpoint
 from lengthlab.training.engine import Engine
 from lengthlab.training.precision import BF16, FP32, PRECISIONS, Precision, precision_named
 from lengthlab.training.recorder import Recorder
@@ -70,7 +71,7 @@ def test_runs_trained_together_learn_what_they_learn_alone(tmp_path: Path) -> No
     for run in runs:
         train(run, tmp_path / "alone", str(DEVICE), "fp32")
         assert_learned_alike(tmp_path / "together", tmp_path / "alone", run)
-        assert not (folder_of(tmp_path / "together", run).path / NAME).exists()
+        assert not (folder_of(tmp_path / "together", run).path / CHECKPOINT).exists()
 
 
 def test_a_phase_that_training_ends_is_over_at_the_same_step_in_the_engine(tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_an_interrupted_engine_keeps_every_run_and_goes_on_as_if_never_stopped(
         with pytest.raises(KeyboardInterrupt):
             train_together(tmp_path / "stopped", *runs)
     for run in runs:
-        assert (folder_of(tmp_path / "stopped", run).path / NAME).exists()
+        assert (folder_of(tmp_path / "stopped", run).path / CHECKPOINT).exists()
         assert not folder_of(tmp_path / "stopped", run).finished
     assert train_together(tmp_path / "stopped", *runs) == {}
     for run in runs:

@@ -10,7 +10,7 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule, end_to_end
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training import forecast as forecasting
-from lengthlab.training.forecast import forecast, kind_of
+from lengthlab.training.forecast import forecast, kinds_of
 from lengthlab.training.pace import Pace
 from small_runs import TASK, delayed_run, end_to_end_run, small_model, small_run
 
@@ -29,7 +29,7 @@ RUN = end_to_end_run()
     ],
 )
 def test_steps_of_another_task_length_batch_model_or_phase_are_timed_by_themselves(other: Run) -> None:
-    assert kind_of(RUN, 0) != kind_of(other, 0)
+    assert kinds_of(RUN)[0] != kinds_of(other)[0]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_steps_of_another_task_length_batch_model_or_phase_are_timed_by_themselv
     [replace(RUN, seed=5), replace(RUN, evaluate=(5,)), replace(RUN, schedule=end_to_end(7, lr=1e-5))],
 )
 def test_steps_of_another_seed_rate_or_number_are_timed_once(other: Run) -> None:
-    assert kind_of(RUN, 0) == kind_of(other, 0)
+    assert kinds_of(RUN)[0] == kinds_of(other)[0]
 
 
 def test_every_kind_is_timed_once_and_counts_for_its_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ from lengthlab.errors import LabError
 from lengthlab.models import MODELS
 from lengthlab.spec.schedule import Phase, Schedule, delayed, end_to_end
 from lengthlab.spec.seeds import seed_for
+from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training import recorder, train
-from lengthlab.training.checkpoint import NAME
 from lengthlab.training.state import TrainState
 from small_runs import (
     CPU,
@@ -185,10 +185,10 @@ def test_two_processes_on_one_store_do_not_corrupt_it(tmp_path: Path) -> None:
     assert learned(tmp_path / "shared", run) == learned(tmp_path / "alone", run)
 
 
-@pytest.mark.parametrize("name", ["run.json", "result.json", "weights.safetensors", NAME])
+@pytest.mark.parametrize("name", ["run.json", "result.json", "weights.safetensors", CHECKPOINT])
 def test_a_truncated_file_in_a_store_is_named_and_left_alone(tmp_path: Path, name: str) -> None:
     run = delayed_run(3, 3, 3)
-    if name == NAME:
+    if name == CHECKPOINT:
         train_until_killed(run, tmp_path, step=5, checkpoint_seconds=-1.0)
     else:
         train(run, tmp_path)
@@ -216,10 +216,10 @@ def test_a_foreign_checkpoint_in_a_store_is_named_and_left_alone(tmp_path: Path,
     run = end_to_end_run()
     folder = folder_of(tmp_path, run)
     folder.write_json("run.json", run.to_json())
-    folder.write(NAME, save({"weights/other": torch.zeros(2)}, metadata=note))
+    folder.write(CHECKPOINT, save({"weights/other": torch.zeros(2)}, metadata=note))
     with pytest.raises(LabError, match=r"checkpoint\.safetensors is truncated or not a checkpoint"):
         train(run, tmp_path)
-    assert (folder.path / NAME).read_bytes() == save({"weights/other": torch.zeros(2)}, metadata=note)
+    assert (folder.path / CHECKPOINT).read_bytes() == save({"weights/other": torch.zeros(2)}, metadata=note)
 
 
 # 6
@@ -271,9 +271,9 @@ def spoil_checkpoint(folder: Path) -> tuple[list[str], str]:
 
     (run,) = read_plan(folder / "plan.toml")
     train_until_killed(run, folder / "store", step=5, checkpoint_seconds=-1.0)
-    path = folder_of(folder / "store", run).path / NAME
+    path = folder_of(folder / "store", run).path / CHECKPOINT
     path.write_bytes(path.read_bytes()[:100])
-    return ["train", "plan.toml", "--store", "store"], NAME
+    return ["train", "plan.toml", "--store", "store"], CHECKPOINT
 
 
 @pytest.mark.parametrize("spoil", [spoil_specification, spoil_toml, spoil_checkpoint, spoil_length, spoil_device])

@@ -486,3 +486,12 @@ def test_a_name_is_kept_inside_a_repeat_and_as_a_whole_body() -> None:
     assert sum(line.parameters for line in outline(Model("m", 8, repeat(2, named("r", Lstm()))), 20) if line.depth == 0) == sum(
         parameter.numel() for parameter in repeated.parameters()
     )
+
+
+def test_an_outline_has_every_parameter_and_draws_nothing() -> None:
+    model = Model("placed", 8, Lstm(), position_ids=100)
+    before = torch.random.get_rng_state()
+    lines = outline(model, 20)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert [line.text for line in lines] == ["embedding", "positions", "lstm", "head"]
+    assert sum(line.parameters for line in lines) == sum(each.numel() for each in model.build(20).parameters())

@@ -17,7 +17,8 @@ from lengthlab.experiments.study import Arm
 from lengthlab.models import MODELS
 from lengthlab.registry import registered
 from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import EPOCH, end_to_end
+from lengthlab.spec.schedule import end_to_end
+from lengthlab.store.phases import EPOCH
 from lengthlab.switch import find
 from lengthlab.tasks import Task
 

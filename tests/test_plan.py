@@ -13,7 +13,7 @@ from lengthlab.models import LogN, NoPositions, PlainScores, Rope, attention_on_
 from lengthlab.spec.optimizer import Adam
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, delayed, end_to_end, epochs
-from lengthlab.spec.toml import read_plan
+from lengthlab.spec.toml import _override, read_plan
 from lengthlab.tasks import ModuloRecall, modulo, recall
 
 # The example of the design, with keys enough for length 1000 and a schedule for the second run.
@@ -126,7 +126,7 @@ def test_the_example_of_the_design_is_read(tmp_path: Path) -> None:
 
 def test_a_delay_without_a_length_is_left_to_training(tmp_path: Path) -> None:
     run = one(tmp_path, with_line('schedule = { name = "delayed", joint = 10 }'))
-    assert run.schedule == delayed(joint=10).settled(("modulo",))
+    assert run.schedule == delayed(joint=10).resolved(("modulo",))
     assert isinstance(run.schedule.phases[0].length, Mastered)
 
 
@@ -491,3 +491,12 @@ def test_a_schedule_of_ones_own_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_ones_own_that_cannot_be_run_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "broken.py").write_text(text)
     assert "run 1: broken.py cannot be loaded: " in complaint(tmp_path, with_line('model = "broken.py:thing"'))
+
+
+def test_a_seed_of_a_task_is_no_seed_of_the_run() -> None:
+    table = {"seed": 1, "task": {"name": "x", "seeds": [1, 2]}}
+    _override(table, "task.seed=3")
+    assert table == {"seed": 1, "task": {"name": "x", "seeds": [1, 2], "seed": 3}}
+    _override(table, "seeds=[4, 5]")
+    assert table["seeds"] == [4, 5]
+    assert "seed" not in table

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from lengthlab import models
 from lengthlab.errors import LabError
 from lengthlab.models import AdaptiveTemperature, Attention, Rope, SlowRope
-from lengthlab.models.attention.chance import Chance
+from lengthlab.models.attention.counted_random import CountedRandom
 from lengthlab.models.attention.entmax import entmax15
 from lengthlab.models.attention.positions import Positions
 from lengthlab.models.attention.scores import Scores
@@ -235,11 +235,11 @@ def test_learned_positions_begin_anywhere_in_training_and_at_the_first_when_meas
 
 
 def test_draws_are_even_and_go_on_where_they_were_after_a_resume() -> None:
-    chance = Chance()
+    chance = CountedRandom()
     many = torch.stack([chance(50, 20) for _ in range(100)])
     assert float(many.mean()) == pytest.approx(0.5, abs=0.005)
     assert torch.histc(many, bins=10).div(many.numel()).tolist() == pytest.approx([0.1] * 10, abs=0.005)
-    resumed = Chance()
+    resumed = CountedRandom()
     resumed.load_state_dict(chance.state_dict())
     assert torch.equal(resumed(3, 4), chance(3, 4))
 

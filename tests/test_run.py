@@ -38,6 +38,7 @@ from lengthlab.models import (
     transformer,
 )
 from lengthlab.registry import built_in
+from lengthlab.spec.hints import check_fields
 from lengthlab.spec.optimizer import Adam
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end, epochs
@@ -643,3 +644,14 @@ def test_a_model_of_a_billion_parameters_is_checked_without_its_memory() -> None
 def test_half_a_step_is_refused() -> None:
     with pytest.raises(LabError, match=r"schedule.joint must be a whole number of steps, not 5\.5"):
         end_to_end(5.5)  # type: ignore[arg-type]
+
+
+def test_a_field_that_says_list_and_no_more_takes_one_and_keeps_it() -> None:
+    @dataclass(frozen=True)
+    class Sized:
+        sizes: list  # type: ignore[type-arg]
+
+    for sizes in ([1, 2], (1, 2)):
+        sized = Sized(sizes)  # type: ignore[arg-type]
+        check_fields(sized, "model")
+        assert sized.sizes == [1, 2]

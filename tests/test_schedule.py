@@ -30,7 +30,7 @@ def test_end_to_end_ends_at_a_tenth_of_its_learning_rate() -> None:
 
 
 def test_delayed_switches_attention_off_and_asks_modulo_at_first() -> None:
-    first, joint = delayed(2_000, joint=16_000).settled(["modulo"]).phases
+    first, joint = delayed(2_000, joint=16_000).resolved(["modulo"]).phases
     assert first == Phase(2_000, lr=1e-4, off=("attention",), asks=("modulo",))
     assert joint == Phase(16_000, lr=1e-4, off=(), asks=())
 
@@ -42,7 +42,7 @@ def test_after_its_first_phase_delayed_is_end_to_end() -> None:
 
 def test_the_joint_phase_is_the_papers_unless_given_and_a_delay_ends_with_what_it_asks() -> None:
     assert [phase.length for phase in end_to_end().phases] == [Epochs(500)]
-    assert [phase.length for phase in delayed().settled(["modulo"]).phases] == [Mastered("modulo"), Epochs(500)]
+    assert [phase.length for phase in delayed().resolved(["modulo"]).phases] == [Mastered("modulo"), Epochs(500)]
     assert delayed(asks=("parity", "modulo")).phases[0].length == Mastered("parity")
     with pytest.raises(LabError, match="say how long"):
         delayed(asks=())

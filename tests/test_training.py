@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, exp, isfinite, log
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,10 +19,11 @@ from lengthlab.device import settled
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.launch import train_all
-from lengthlab.models import Lstm, Model, chain
+from lengthlab.models import Lstm, Model, chain, module
+from lengthlab.models.module import Module
 from lengthlab.spec.optimizer import Adam
 from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import Mastered, Phase, Schedule
+from lengthlab.spec.schedule import Mastered, Phase, Schedule, end_to_end
 from lengthlab.spec.seeds import seed_for
 from lengthlab.store import Folder, Store
 from lengthlab.store.rows import Count
@@ -34,7 +36,7 @@ from lengthlab.training.optimizer import Rates, optimizer_of
 from lengthlab.training.precision import BF16, FP32
 from lengthlab.training.result import read_run
 from lengthlab.training.state import TrainState, answer_loss
-from own_parts import Chatty, Deadly, Faulty, Forgetful
+from own_parts import Chatty, Deadly, Faulty, Forgetful, Stacked
 from small_runs import (
     CPU,
     LR,
@@ -537,3 +539,17 @@ def test_a_part_that_two_phases_name_differently_has_the_rate_of_each() -> None:
     assert found == [[1e-3, 1e-2], [1e-4, 1e-2]]
     with pytest.raises(LabError, match=r"both give .* a learning rate"):
         phases(Phase(5, {"attend": 1e-3, "*.attend": 1e-4, "rest": 1e-2}))
+
+
+def test_a_run_is_what_it_will_be_when_it_is_read_back(tmp_path: Path) -> None:
+    """JSON does not tell a list from a tuple, nor 1 from 1.0: the type of what they are for does."""
+
+    def run_with(**arguments: Any) -> Run:
+        return Run(TASK, module(Stacked, **arguments), end_to_end(2), lengths=(1, 2), batch=4, evaluate=(2,))
+
+    run = run_with(hidden=(8, 8), scales=[1], rest=[1, [2]])
+    assert isinstance(run.model, Module)
+    assert run.model.arguments == {"hidden": [8, 8], "scales": [1.0], "rest": (1, (2,))}
+    assert Run.from_json(run.to_json()) == run
+    assert run.id == run_with(hidden=[8, 8], scales=[1.0], rest=(1, (2,))).id
+    assert train(run, tmp_path).accuracy(2) >= 0

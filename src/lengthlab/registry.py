@@ -18,6 +18,7 @@ PACKAGE = "lengthlab."
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
 _MAKERS: dict[Any, dict[str, Any]] = {}
+_BUILT_IN: dict[str, type] = {}
 
 
 def register(kind: Any, name: str, maker: Maker | None = None) -> Any:
@@ -39,6 +40,8 @@ def register(kind: Any, name: str, maker: Maker | None = None) -> Any:
     ours = known is not None and known is not maker and is_ours(known)
     require(not ours, f"'{name}' is a {word_for(kind)} of the package: register yours under another name")
     _MAKERS[kind][name] = maker
+    if isinstance(maker, type) and is_dataclass(maker) and is_ours(maker):
+        _BUILT_IN[kebab(maker.__name__)] = maker
     return maker
 
 
@@ -84,8 +87,7 @@ def kind_of(hint: Any) -> Any:
 
 def built_in() -> dict[str, type]:
     """Every registered dataclass of the package by its kebab name, which is its kind in a run's JSON."""
-    makers = [maker for known in _MAKERS.values() for maker in known.values() if isinstance(maker, type)]
-    return {kebab(maker.__name__): maker for maker in makers if is_dataclass(maker) and is_ours(maker)}
+    return _BUILT_IN
 
 
 def is_ours(thing: object) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lengthlab.cli.pages import say
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, nearest
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
@@ -121,12 +121,15 @@ def experiments(name: str | None, as_json: bool) -> None:
     """Claims, with their runs, cost and command. NAME is one of ours or your own, my_study.py:STUDY."""
     from lengthlab.experiments import find_study, studies
     from lengthlab.experiments.demo import demo
+    from lengthlab.spec.source import is_reference
     from lengthlab.store.phases import phases_in
 
     about = {"demo": inspect.getdoc(demo) or "", **{study.name: study.about for study in studies().values()}}
     if name is None:
         _list_texts(about, as_json)
         return
+    if name not in about and not is_reference(name):
+        raise LabError(f"unknown experiment '{name}'; {nearest(name, about)}, or name a study of your own: my_study.py:STUDY")
     study = None if name == "demo" else find_study(name)
     runs = [run for _, run in study.runs(study.sizes[0].name, (0,))] if study else demo((0,))
     if as_json:

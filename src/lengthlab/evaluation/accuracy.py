@@ -12,11 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lengthlab.errors import require
 from lengthlab.evaluation.cores import map_batches
 from lengthlab.evaluation.generation import generate
 from lengthlab.models.layout import Layout
-from lengthlab.models.model import logits, position_limit
+from lengthlab.models.model import logits, position_limit, require_position
 from lengthlab.spec.seeds import seed_for
 from lengthlab.store.rows import Count
 from lengthlab.tasks import ALL, IGNORE, Batch, Task
@@ -92,10 +91,8 @@ def _tally(network: nn.Module, task: Task, batch: Batch) -> dict[str, tuple[int,
 
 def _predict(network: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
     """What the network says where it is asked, and what each question wants there; in halves where a GPU has no room."""
-    limit = position_limit(network)
-    if batch.position_BT is not None and limit is not None:  # on a GPU, an id without a vector would end the process
-        largest = int(batch.position_BT.max())
-        require(largest < limit, f"position id {largest} is too large for a table of {limit}: raise the model's limit")
+    if batch.position_BT is not None:
+        require_position(int(batch.position_BT.max()), position_limit(network))
     try:
         if task.free_running:
             return generate(network, batch), {question: batch.target[question] for question in task.questions}

@@ -81,6 +81,7 @@ class Probe:
             asked = {"ignore_index": IGNORE, "reduction": "sum"}
             total += float(F.cross_entropy(logits_BQV.flatten(0, 1).float(), target_BQ.flatten(), **asked))  # type: ignore[arg-type]
             tokens += int((target_BQ != IGNORE).sum())
+        self._require_asked(tokens, length)
         return total / tokens
 
     @torch.no_grad()
@@ -95,12 +96,17 @@ class Probe:
                 probe.query_BQ = query_BQ.masked_fill(target_BQ == IGNORE, -1)
             logits(network, batch.tokens_BT[:, :-1], Layout(_read(batch), query_BQ))
             tokens += int((target_BQ != IGNORE).sum())
+        self._require_asked(tokens, length)
         heads = {name.removesuffix(".scores.weights"): probe.total_H for name, probe in probes.items() if probe.asked}
         return {(name, head): h / tokens for name, total_H in heads.items() for head, h in enumerate(total_H.tolist())}
 
+    def _require_asked(self, tokens: int, length: int) -> None:
+        asked = f"none of {self.samples} samples of length {length} asks '{self.question}'"
+        require(tokens > 0, f"{asked}, so no temperature can be fitted to it")
+
     def _asked(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Where the question is asked, and what it wants there."""
-        query_BQ, wanted = batch.queries([self.question], batch.most_asked([self.question]))
+        query_BQ, wanted = batch.queries([self.question], max(1, batch.most_asked([self.question])))
         return query_BQ, wanted[self.question]
 
     def _batches(self, length: int) -> Iterator[Batch]:

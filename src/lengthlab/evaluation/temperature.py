@@ -86,7 +86,7 @@ def settle_temperatures(network: nn.Module, task: Task, longest: int) -> None:
     made_of = waiting[0].made_of
     reach = task.longest or longest * max(made_of.times)
     lengths = [number * longest for number in made_of.times if number * longest <= reach] or [reach]
-    if not Probe(network, task, made_of.question, samples=1).entropies(lengths[0]):
+    if not Probe(network, task, made_of.question, SAMPLES).entropies(lengths[0]):
         return  # all attention is off
     fit = fit_temperature(network, task, lengths, question=made_of.question)
     for part in waiting:

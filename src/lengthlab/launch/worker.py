@@ -13,13 +13,12 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from lengthlab.errors import LabError, explain, require
+from lengthlab.errors import explain, require
 from lengthlab.store import Store
-from lengthlab.store.ids import hash_of, same_run
+from lengthlab.store.ids import hash_of
 
 if TYPE_CHECKING:
     from lengthlab.spec.run import Run
@@ -71,8 +70,8 @@ def _together(store: str, device: str, precision: str, ids: Sequence[str], faile
     from lengthlab.training.precision import precision_named
 
     place = device_named(device)
-    exact = precision_named(precision or None, place)
-    Engine(Store(store), place, exact, lambda run, error: failed(run.id, error)).train(list(_runs(store, ids, failed)))
+    chosen = precision_named(precision or None, place)
+    Engine(Store(store), place, chosen, lambda run, error: failed(run.id, error)).train(list(_runs(store, ids, failed)))
 
 
 def _runs(store: str, ids: Sequence[str], failed: Failures) -> Iterator[Run]:
@@ -84,12 +83,16 @@ def _runs(store: str, ids: Sequence[str], failed: Failures) -> Iterator[Run]:
         try:
             there = hash_of(folder.read_json("run.json"))  # all 20 digits: an old folder is named by 12 of them
             require(there == run_id, f"{folder.path / 'run.json'} is the content of run {there}, not of {run_id}: move it away")
-            yield read_run(folder, trust=True)
-        except Exception as error:
-            with suppress(LabError):  # a folder that is not this run's is left alone
-                if same_run(hash_of(folder.read_json("run.json")), run_id):
-                    folder.record_failure(error)
+        except Exception as error:  # a folder that is not this run's is left alone
             failed(run_id, error)
+            continue
+        try:
+            run = read_run(folder, trust=True)
+        except Exception as error:
+            folder.record_failure(error)
+            failed(run_id, error)
+            continue
+        yield run
 
 
 def _listen(packs: SimpleQueue[list[str]]) -> None:

@@ -16,7 +16,7 @@ from torch import nn
 from lengthlab.errors import require
 from lengthlab.models.norms import LayerNorm, Norm
 from lengthlab.models.wiring import Links, PostNorm, PreNorm, Sum
-from lengthlab.registry import kebab as kebab
+from lengthlab.registry import kebab
 
 
 class Part(Protocol):

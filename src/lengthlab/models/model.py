@@ -103,7 +103,13 @@ class PositionTable(nn.Module):
         return self.weight_LD[position_BT]
 
     def _check(self, largest: int) -> None:
-        require(largest < self.limit, f"position id {largest} is too large for {self.limit}: raise model.position_ids")
+        require_position(largest, self.limit)
+
+
+def require_position(largest: int, limit: int | None) -> None:
+    """Refuse an id without a vector, before a GPU meets it: there it would end the process, and other runs with it."""
+    fits = limit is None or largest < limit
+    require(fits, f"position id {largest} is too large for a table of {limit}: raise the model's limit")
 
 
 def position_limit(network: nn.Module) -> int | None:

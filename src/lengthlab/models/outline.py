@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+import torch
 from torch import nn
 
 from lengthlab.models.attention.positions import Positions
@@ -35,10 +36,12 @@ def outline(model: Model, vocabulary: int, off: Collection[str] = ()) -> list[Li
     >>> [(line.text, line.parameters) for line in outline(lstm(width=8), vocabulary=20)]
     [('embedding', 160), ('lstm', 576), ('head', 180)]
     """
-    network = model.build(vocabulary)
+    with torch.random.fork_rng(devices=[]):  # whoever looks at a model changes no other
+        network = model.build(vocabulary)
     body = list(_walk(keep_name(model.body), network.body, "body", "", 0))
-    ends = [Line(0, name, name, _size(network.get_submodule(name)), False) for name in ("embedding", "head")]
-    lines = [ends[0], *body, ends[1]]
+    parts = {name: Line(0, name, name, _size(module), False) for name, module in network.named_children()}
+    before = [parts[name] for name in ("embedding", "positions") if name in parts]
+    lines = [*before, *body, parts["head"]]
     return [replace(line, off=any(f"{line.path}.".startswith(f"{path}.") for path in off)) for line in lines]
 
 

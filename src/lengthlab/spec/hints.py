@@ -33,8 +33,8 @@ def argument_hints(maker: Callable[..., Any]) -> dict[str, Any]:
 
 
 def check_fields(value: object, where: str) -> None:
-    """Refuse a dataclass, or one inside it, with a field of another type than it says; where it says float, 1 becomes 1.0,
-    because the two are equal and so they are one content.
+    """Refuse a dataclass, or one inside it, with a field of another type than it says. What is equal in its content becomes the
+    same (`as_hinted`), so that a run is what it will be when it is read back.
 
     >>> from lengthlab.models import Attention
     >>> check_fields(Attention(heads=2.5), "attention")
@@ -46,8 +46,8 @@ def check_fields(value: object, where: str) -> None:
         for field in fields(value):
             held, hint = getattr(value, field.name), hints.get(field.name, Any)
             check(held, hint, f"{where}.{field.name}" if where else field.name)
-            if field.init and has_numbers(hint):
-                object.__setattr__(value, field.name, as_numbers(held, hint))
+            if field.init:
+                object.__setattr__(value, field.name, as_hinted(held, hint))
     elif isinstance(value, Mapping):
         for key, item in value.items():
             check_fields(item, f"{where}.{key}")
@@ -82,6 +82,8 @@ def fits(value: object, hint: Any) -> bool:
         return any(fits(value, member) for member in members)
     if origin is tuple:
         return isinstance(value, tuple) and _items_fit(value, inner)
+    if hint is list:
+        return isinstance(value, (list, tuple))
     if origin in (list, collections.abc.Sequence):
         return isinstance(value, (list, tuple)) and _items_fit(value, (*inner, ...))
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -114,28 +116,20 @@ def member_for(value: object, hint: Any) -> Any:
     return next((member for member in members_of(hint) if fits(value, member)), Any if members_of(hint) else hint)
 
 
-def has_numbers(hint: Any) -> bool:
-    """Whether there are floats in what is of this type.
+def as_hinted(value: Any, hint: Any) -> Any:
+    """A value with floats where its type has them, lists where it has them, and tuples elsewhere: JSON does not tell.
 
-    >>> has_numbers(tuple[float, ...] | None), has_numbers(int)
-    (True, False)
-    """
-    return hint is float or any(map(has_numbers, get_args(hint)))
-
-
-def as_numbers(value: Any, hint: Any) -> Any:
-    """A value with floats where the type has them.
-
-    >>> as_numbers((1, -0.0), tuple[float, ...])
-    (1.0, 0.0)
+    >>> as_hinted([1, -0.0], tuple[float, ...]), as_hinted((1, 2), list[int]), as_hinted([1, 2], Any)
+    ((1.0, 0.0), [1, 2], (1, 2))
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value) + 0.0 if hint is float or float in members_of(hint) else value
     of = member_for(value, hint)
-    if isinstance(value, tuple) and has_numbers(of):
-        return tuple(as_numbers(item, item_hint(of, number)) for number, item in enumerate(value))
-    if isinstance(value, dict) and has_numbers(of):
-        return {key: as_numbers(item, item_hint(of)) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [as_hinted(item, item_hint(of, number)) for number, item in enumerate(value)]
+        return items if list in (of, get_origin(of)) else tuple(items)
+    if isinstance(value, dict):
+        return {key: as_hinted(item, item_hint(of)) for key, item in value.items()}
     return value
 
 

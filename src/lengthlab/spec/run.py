@@ -18,7 +18,7 @@ from lengthlab.models.attention.sharpening import check_sharpening
 from lengthlab.models.attention.temperature import Temperature
 from lengthlab.models.module import Module
 from lengthlab.spec import content
-from lengthlab.spec.hints import argument_hints, as_numbers, check_fields
+from lengthlab.spec.hints import argument_hints, as_hinted, check_fields
 from lengthlab.spec.optimizer import Adam, Optimizer
 from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
@@ -60,7 +60,11 @@ class Run:
         require(paired, f"lengths must be [shortest, longest], not {self.lengths!r}")
         self._check_model()
         check_fields(self, "")
-        object.__setattr__(self, "schedule", self.schedule.settled(self.task.state))
+        if isinstance(self.model, Module):  # its arguments are of the types that its maker says
+            hints = argument_hints(self.model.maker)
+            exact = {name: as_hinted(value, hints.get(name, Any)) for name, value in self.model.arguments.items()}
+            object.__setattr__(self, "model", replace(self.model, arguments=exact))
+        object.__setattr__(self, "schedule", self.schedule.resolved(self.task.state))
         require(self.batch >= 1, f"batch must be at least 1, not {self.batch}")
         require(self.seed >= 0, f"seed must be at least 0, not {self.seed}")
         require(
@@ -79,10 +83,6 @@ class Run:
         if isinstance(self.model, nn.Module) or (isinstance(self.model, type) and issubclass(self.model, nn.Module)):
             name = getattr(self.model, "__name__", type(self.model).__name__)
             raise LabError(f"model is an nn.Module, and a run is data: write ll.models.module({name}, ...) with its arguments")
-        if isinstance(self.model, Module):  # its arguments are of the types that its maker says
-            hints = argument_hints(self.model.maker)
-            exact = {name: as_numbers(value, hints.get(name, Any)) for name, value in self.model.arguments.items()}
-            object.__setattr__(self, "model", replace(self.model, arguments=exact))
 
     def _check_phase(self, phase: Phase, blueprint: nn.Module) -> None:
         for question in phase.asks:

@@ -12,9 +12,7 @@ from typing import Literal
 from lengthlab.errors import require
 from lengthlab.registry import kebab, register
 from lengthlab.spec.rate import AnyRate, LearningRate, Rate, divided
-
-EPOCH = 2**14
-"""Samples in one of the paper's epochs; its data is drawn afresh, so an epoch is only a unit of length."""
+from lengthlab.store.phases import EPOCH
 
 BLOCK = 50
 """Steps that are made in one go: their data is drawn together, and on a GPU nobody looks in between."""
@@ -115,7 +113,7 @@ class Phase:
         """Learning rate by part; `rest` is always there."""
         return dict(self.lr) if isinstance(self.lr, Mapping) else {"rest": self.lr}
 
-    def settled(self, state: Sequence[str]) -> Phase:
+    def resolved(self, state: Sequence[str]) -> Phase:
         """With questions in place of what was left to the task, whose state these are."""
         asks = tuple(state) if self.asks == STATE else self.asks
         require(self.asks != STATE or bool(asks), "the task names no state, so say what the first phase asks: schedule.asks")
@@ -143,9 +141,9 @@ class Schedule:
     def __post_init__(self) -> None:
         require(len(self.phases) >= 1, "a schedule has at least one phase")
 
-    def settled(self, state: Sequence[str]) -> Schedule:
+    def resolved(self, state: Sequence[str]) -> Schedule:
         """For a task whose state these questions are."""
-        return replace(self, phases=tuple(phase.settled(state) for phase in self.phases))
+        return replace(self, phases=tuple(phase.resolved(state) for phase in self.phases))
 
 
 def end_to_end(

@@ -252,6 +252,6 @@ def _override(table: dict[str, Any], override: str) -> None:
         require(named or isinstance(inner, dict), f"--set {override}: {key} is {inner!r}, which has no keys")
         table[key] = {"name": inner} if named else dict(inner)
         table = table[key]
-    if last in ("seed", "seeds"):
+    if not outer and last in ("seed", "seeds"):
         table.pop("seed", None), table.pop("seeds", None)
     table[last] = value

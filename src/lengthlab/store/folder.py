@@ -39,6 +39,8 @@ except ImportError:  # Windows: there a lock is tried by taking it
     fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger("lengthlab")
+CHECKPOINT = "checkpoint.safetensors"
+WEIGHTS = "weights.safetensors"
 PATIENCE = 0.1
 """Seconds after which a lock is held by somebody at work, and not by somebody who only looks whether it is held."""
 HOST = platform.node().replace(".", "-") or "host"

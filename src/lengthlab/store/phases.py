@@ -14,7 +14,7 @@ from typing import Any
 from lengthlab.errors import LabError
 
 EPOCH = 2**14
-"""Samples of an epoch, as in `spec.schedule`; a test holds one against the other."""
+"""Samples in one of the paper's epochs; its data is drawn afresh, so an epoch is only a unit of length."""
 
 
 @dataclass(frozen=True)

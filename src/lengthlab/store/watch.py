@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from lengthlab.errors import LabError, explain
-from lengthlab.store.folder import Folder, Store
+from lengthlab.store.folder import CHECKPOINT, Folder, Store
+from lengthlab.store.ids import hash_of
 from lengthlab.store.log import FILE, Tail, identity
 from lengthlab.store.phases import Phases, phases_in
-from lengthlab.store.rows import ALL, OLD_ALL
+from lengthlab.store.rows import ALL, Count
 from lengthlab.store.status import Accuracy, State, Status, seconds_left
-
-TOGETHER = (ALL, OLD_ALL)
-"""The question that means every question of a sample, and what older results call it."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +124,7 @@ class _Reader:
 
     def _take_in_content(self) -> None:
         content = self._content.data
-        alike = {key: value for key, value in content.items() if key not in ("seed", "evaluate")}
-        self.settings = sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()
+        self.settings = hash_of(content, without=("seed", "evaluate"))
         self.phases = Phases()
         if content:
             try:
@@ -180,7 +175,7 @@ class _Reader:
         last = self._tail.summary.last
         if self._held:
             return "measuring" if last and self.phases.every and last.clock >= self.phases.steps else "training"
-        return "stopped" if last or (self.folder.path / "checkpoint.safetensors").exists() else "waiting"
+        return "stopped" if last or (self.folder.path / CHECKPOINT).exists() else "waiting"
 
     def _reason(self) -> str:
         return self._failure.trouble or str(self._failure.data.get("message", "no reason is given"))
@@ -200,8 +195,8 @@ class _Reader:
 
 def _measured(result: Mapping[str, Any]) -> list[Accuracy]:
     try:
-        counts = [count for count in result.get("counts", ()) if count["question"] in TOGETHER]
-        return [Accuracy(int(count["length"]), count["correct"] / count["total"]) for count in counts]
+        counts = map(Count.from_json, result.get("counts", ()))
+        return [Accuracy(int(count.length), count.accuracy) for count in counts if count.question == ALL]
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError):
         return []
 

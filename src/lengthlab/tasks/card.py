@@ -72,8 +72,9 @@ def _about(task: Task) -> str:
 
 def _hold(task: Task, words: Sequence[str], targets: Mapping[str, Sequence[int]], truth: Mapping[str, tuple[str, ...]]) -> None:
     """What `draw` wrote as an answer against what `solve` says."""
+    vocabulary = task.words  # made anew at every look
     for question, target in targets.items():
-        written = tuple(task.words[token] for token in target if token != IGNORE)
+        written = tuple(vocabulary[token] for token in target if token != IGNORE)
         if truth.get(question, ()) != written:
             said = f"solve answers {question} by {truth.get(question, ())}, draw wrote {written}"
             raise LabError(f"task '{task.name}': of {' '.join(words)} {said}; one of the two is wrong")

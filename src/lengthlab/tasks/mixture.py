@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +16,7 @@ from lengthlab.errors import require
 from lengthlab.tasks.batch import IGNORE, Batch, join
 from lengthlab.tasks.task import ALL, Task
 
-STRETCH = 16
-"""So many samples of a batch have their tasks in any order."""
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Mixture(Task):
     >>> mixed = Mixture((modulo(keys=8), recall(keys=8)), weights=(3, 1))
     >>> batch = mixed.sample(4, (2, 2), torch.Generator().manual_seed(0))
     >>> [mixed.decode(tokens_T)[0] for tokens_T in batch.tokens_BT]
-    ['<task:modulo>', '<task:modulo>', '<task:modulo>', '<task:recall>']
+    ['<task:recall>', '<task:modulo>', '<task:modulo>', '<task:modulo>']
     """
 
     tasks: tuple[Task, ...]
@@ -93,7 +91,8 @@ class Mixture(Task):
         return each | {ALL: sum(share * task.chances(length)[ALL] for share, task in zip(shares, self.tasks, strict=True))}
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
-        task_B = _spread(len(n_B), self.weights)
+        start, turn = torch.rand(2, generator=generator, device=generator.device).tolist()
+        task_B = _spread(len(n_B), self.weights, start, turn)
         pieces, order = [], []
         for number, task in enumerate(self.tasks):
             chosen = (task_B == number).nonzero()[:, 0]
@@ -140,17 +139,15 @@ def _tag(task: Task) -> str:
     return f"<task:{task.name}>"
 
 
-@lru_cache(maxsize=16)
-def _spread(size: int, weights: tuple[float, ...]) -> Tensor:
-    """task_B, on the CPU: the task that lags most behind its share comes next, so that any stretch has its shares. Lengths
-    ascend in a batch, so tasks are shuffled in every STRETCH of it: none of them keeps to odd lengths.
+def _spread(size: int, weights: tuple[float, ...], start: float, turn: float) -> Tensor:
+    """task_B, on the CPU. A task gets its share of `size` evenly spaced points, the first of them at `start` of their distance;
+    they come in the order of multiples of the golden ratio, the first at `turn`. So any stretch of a batch, where lengths
+    ascend, has its shares. With both numbers, each from 0 to 1, drawn anew for every batch, even a task that is rarer than one
+    sample in a batch has its share in the long run, at every length.
+
+    >>> _spread(8, (3.0, 1.0), start=0.2, turn=0.0)
+    tensor([0, 0, 0, 1, 0, 0, 1, 0])
     """
-    shares = [weight / sum(weights) for weight in weights]
-    given, chosen = [0] * len(shares), []
-    for sample in range(1, size + 1):
-        lags = [share * sample - number for share, number in zip(shares, given, strict=True)]
-        chosen.append(lags.index(max(lags)))
-        given[chosen[-1]] += 1
-    order = Generator().manual_seed(0)
-    pieces = torch.split(torch.tensor(chosen, device="cpu"), STRETCH)
-    return torch.cat([piece[torch.randperm(len(piece), generator=order)] for piece in pieces])
+    order_B = ((turn + GOLDEN * torch.arange(size, dtype=torch.float64, device="cpu")) % 1).argsort().argsort()
+    upto = torch.tensor(weights, dtype=torch.float64, device="cpu").cumsum(dim=0)
+    return torch.searchsorted(upto[:-1] / upto[-1], (order_B + start) / size, right=True)

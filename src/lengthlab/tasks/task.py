@@ -90,9 +90,7 @@ class Task(ABC):
         return self.draw(spread(size, lengths, generator), generator)
 
     def tokens(self, length: int) -> int | None:
-        """How many tokens every sequence of a length has, if that is known and so is how many of them are asked. A task that
-        knows is trained without padding.
-        """
+        """How many tokens every sequence of a length has, if that is known: then it is trained without padding."""
         return None
 
     def chances(self, length: int) -> dict[str, float]:

@@ -11,10 +11,8 @@ from safetensors.torch import load_file, save
 
 from lengthlab.errors import LabError
 from lengthlab.store import Folder
+from lengthlab.store.folder import CHECKPOINT, WEIGHTS
 from lengthlab.training.state import TrainState
-
-NAME = "checkpoint.safetensors"
-WEIGHTS = "weights.safetensors"
 
 
 def save_checkpoint(state: TrainState, folder: Folder, seconds: float) -> None:
@@ -25,12 +23,12 @@ def save_checkpoint(state: TrainState, folder: Folder, seconds: float) -> None:
             tensors[f"adam/{key}/{name}"] = value
     note = {"run": state.run.id, "step": state.step, "seconds": seconds, "precision": state.precision}
     note |= {"looks": state.mastery.looks, "spared": state.mastery.spared}
-    folder.write(NAME, save(_detached(tensors), metadata={"lengthlab": json.dumps(note)}))
+    folder.write(CHECKPOINT, save(_detached(tensors), metadata={"lengthlab": json.dumps(note)}))
 
 
 def load_checkpoint(state: TrainState, folder: Folder) -> float:
     """Bring a fresh state to where its checkpoint is; how long it had trained by then. No checkpoint: nothing, 0."""
-    path = folder.path / NAME
+    path = folder.path / CHECKPOINT
     if not path.exists():
         return 0.0
     try:

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lengthlab.errors import RunFailed, require
+from lengthlab.errors import require
 from lengthlab.models.layout import Documents, Layout
-from lengthlab.models.model import Network, position_limit
+from lengthlab.models.model import Network, position_limit, require_position
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import BLOCK as BLOCK
 from lengthlab.spec.schedule import Phase
@@ -154,11 +154,8 @@ class Data:
         self._lengths_hold = True
 
     def _check_positions(self, batch: Batch) -> None:
-        """A table that is too short would end in an error that takes the GPU down, and other runs with it."""
         if batch.position_BT is not None and self._limit is not None:
-            largest = int(batch.position_BT.max())
-            if largest >= self._limit:
-                raise RunFailed(f"position id {largest} is too large for a table of {self._limit}: raise the model's limit")
+            require_position(int(batch.position_BT.max()), self._limit)
 
 
 def padding_reason(run: Run, lengths: tuple[int, int], network: nn.Module) -> str:

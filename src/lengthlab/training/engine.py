@@ -20,7 +20,7 @@ from lengthlab.device import device_named, settled
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Busy, Store
-from lengthlab.training.checkpoint import NAME
+from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training.interrupt import interruptible
 from lengthlab.training.precision import Precision, precision_named
 from lengthlab.training.result import Result, measure
@@ -144,7 +144,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu",
     if not folder.finished:
         Engine(place, chosen, precision_named(precision, chosen), _raise).train([run])
     with folder.lock():
-        folder.remove(NAME)  # of a process that was killed between its last two writes
+        folder.remove(CHECKPOINT)  # of a process that was killed between its last two writes
     return measure(folder, run.measured_at, device)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lengthlab.spec.run import Run
 from lengthlab.store import Store
-from lengthlab.store.log import Tail
+from lengthlab.store.ids import hash_of
+from lengthlab.store.log import FILE, Tail
 from lengthlab.store.phases import phases_in
 from lengthlab.training.pace import Pace, paces
 
@@ -30,7 +30,7 @@ def forecast(runs: Sequence[Run], device: str, done: Mapping[str, int] | None = 
     long as each other: one of them is timed for all. Another seed or another learning rate makes no difference to speak of.
     """
     left = [phases_in(run.to_json()).left((done or {}).get(run.id, 0)) for run in runs]
-    kinds = [[kind_of(run, number) for number in range(len(steps))] for run, steps in zip(runs, left, strict=True)]
+    kinds = [kinds_of(run) for run in runs]
     examples = {
         kind: (run, number)
         for run, steps, own in zip(runs, left, kinds, strict=True)
@@ -65,18 +65,18 @@ def side_by_side(stages: Sequence[Sequence[tuple[float, Pace]]]) -> float:
     return seconds
 
 
-def kind_of(run: Run, phase: int) -> str:
-    """The same for phases whose steps take as long: all of the content but the seed, the rates and how many there are."""
+def kinds_of(run: Run) -> list[str]:
+    """By phase; the same where steps take as long: all of the content but the seed, the rates and how many there are."""
     content = run.to_json()
-    rest = {key: value for key, value in content.items() if key not in ("seed", "evaluate", "schedule")}
-    return json.dumps(rest, sort_keys=True) + phases_in(content).every[phase].kind
+    rest = hash_of(content, without=("seed", "evaluate", "schedule"))
+    return [rest + phase.kind for phase in phases_in(content).every]
 
 
 def steps_done(runs: Sequence[Run], store: str | os.PathLike[str]) -> dict[str, int]:
     """How many steps of their schedules the runs of a store have behind them, by id: made, or not needed."""
     done = {}
     for run in runs:
-        tail = Tail(Store(store).folder(run.id).path / "log.jsonl")
+        tail = Tail(Store(store).folder(run.id).path / FILE)
         tail.read()
         done[run.id] = tail.summary.last.clock if tail.summary.last else 0
     return done

@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from torch import nn
 
+from lengthlab.errors import RunFailed
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase
@@ -49,4 +50,7 @@ class Mastery:
         """The share of the samples whose question was right, at the longest length of the phase or a multiple of it."""
         longest = (phase.lengths or self.run.lengths)[1]
         counts = accuracy(network, self.run.task_in(phase), [goal.times * longest], SAMPLES, SEED)
-        return next(count.accuracy for count in counts if count.question == goal.question)
+        for count in counts:
+            if count.question == goal.question:
+                return count.accuracy
+        raise RunFailed(f"the phase waits for '{goal.question}', which none of {SAMPLES} samples asks: raise its share")

@@ -43,13 +43,13 @@ def paces(phases: Sequence[tuple[Run, int]], device: str, precision: str | None 
     """
     place = device_named(device)
     endless = [forever(run, run.schedule.phases[phase]) for run, phase in phases]
-    exact = precision_named(precision, place)
+    chosen = precision_named(precision, place)
     with settled(place):
         if place.type == "cuda":
-            found = _gpu_paces(endless, place, exact)
+            found = _gpu_paces(endless, place, chosen)
             torch.cuda.empty_cache()  # whoever trains next is another process
             return found
-        alone = [_seconds_per_step(TrainState(run, place, exact)) for run in endless]
+        alone = [_seconds_per_step(TrainState(run, place, chosen)) for run in endless]
     at_once = (os.cpu_count() or 1) if place.type == "cpu" else 1
     return [Pace(seconds, seconds / at_once) for seconds in alone]
 

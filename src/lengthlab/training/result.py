@@ -39,8 +39,9 @@ class Result:
         known = {(count.length, count.question): count for count in self.counts}
         if question not in (*self.run.task.questions, ALL):
             raise LabError(f"task '{self.run.task.name}' has no question '{question}'")
-        if (length, question) not in known:
+        if (length, ALL) not in known:
             return measure(self.folder, [length]).count(length, question)
+        require((length, question) in known, f"no sample of length {length} asks '{question}': its task was not drawn")
         return known[length, question]
 
     def accuracy(self, length: int, question: str = ALL) -> float:

@@ -9,7 +9,8 @@ import torch
 
 from lengthlab.spec.run import Run
 from lengthlab.store import Busy, Folder
-from lengthlab.training.checkpoint import NAME, load_checkpoint
+from lengthlab.store.folder import CHECKPOINT
+from lengthlab.training.checkpoint import load_checkpoint
 from lengthlab.training.precision import Precision
 from lengthlab.training.recorder import Recorder
 from lengthlab.training.result import claim
@@ -75,7 +76,7 @@ class Slot:
             self.stepper.start()
             return
         self.recorder.conclude()
-        self.folder.remove(NAME)
+        self.folder.remove(CHECKPOINT)
         self.done = True
 
     def _recorded(self, act: Callable[[], None]) -> None:

@@ -112,14 +112,17 @@ class TrainState:
     @property
     def rates(self) -> Rates:
         """The learning rates of the phase of the next step."""
-        return Rates(self.phase, self.phase_start, self.phase.steps_at(self.run.batch))
+        return self._rates_in(self._number)
 
     @property
     def rate_of_rest(self) -> float:
         """The learning rate of the step before, of all parts that have none of their own."""
-        number = self.run.phase_at(self.clock - 1)
+        rates = self._rates_in(self.run.phase_at(self.clock - 1))
+        return rates.value(rates.phase.rates["rest"], self.step - 1)
+
+    def _rates_in(self, number: int) -> Rates:
         phase, start = self.run.schedule.phases[number], self.mastery.ends[number - 1] if number else 0
-        return Rates(phase, start, phase.steps_at(self.run.batch)).value(phase.rates["rest"], self.step - 1)
+        return Rates(phase, start, phase.steps_at(self.run.batch))
 
     def step_data(self, step: int) -> StepData:
         """The data of a step of the phase under way."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError, require
-from lengthlab.models.attention.chance import Chance
+from lengthlab.models.attention.counted_random import CountedRandom
 from lengthlab.models.layout import PLAIN, Layout, pick
 
 
@@ -39,7 +39,7 @@ class LearnedPositions(nn.Module):
         self.limit = limit
         self.q_LC = nn.Parameter(0.02 * torch.randn(limit, channels))
         self.k_LC = nn.Parameter(0.02 * torch.randn(limit, channels))
-        self.chance = Chance()
+        self.chance = CountedRandom()
 
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout = PLAIN) -> tuple[Tensor, Tensor]:
         position_BT = layout.position_BT

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError, require
-from lengthlab.models.attention.chance import Chance
+from lengthlab.models.attention.counted_random import CountedRandom
 from lengthlab.models.attention.rotation import rotate, rotation_table
 from lengthlab.models.layout import PLAIN, Layout, pick
 
@@ -46,7 +46,7 @@ class _Randomized(nn.Module):
         cos_LC, sin_LC = rotation_table(limit, channels, base, torch.device("cpu"), torch.float32)
         self.register_buffer("cos_LC", cos_LC, persistent=False)
         self.register_buffer("sin_LC", sin_LC, persistent=False)
-        self.chance = Chance()
+        self.chance = CountedRandom()
 
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout = PLAIN) -> tuple[Tensor, Tensor]:
         require(layout.position_BT is None, "randomized positions are drawn, but the task has ids of its own: take others")

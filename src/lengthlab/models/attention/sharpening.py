@@ -13,8 +13,8 @@ from lengthlab.errors import require
 from lengthlab.models.attention.scores import CustomWeights, Scores
 from lengthlab.models.attention.softmax import _Attention
 from lengthlab.models.attention.temperature import Temperature
-from lengthlab.models.compose import kebab
 from lengthlab.models.layout import PLAIN, Layout
+from lengthlab.registry import kebab
 
 
 def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 MASK = 2**32 - 1
 
 
-class Chance(nn.Module):
+class CountedRandom(nn.Module):
     """Draws anew for every sample at every call in training, and the same for all otherwise, so that what is measured does not
     depend on who is measured together. The count is kept with the weights.
     """
