@@ -10,6 +10,7 @@ from command import Call, Done
 from lengthlab.cli import main
 
 torch.set_num_threads(1)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a hundred workers are started, and need not compile the package each
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel's module is loaded
 

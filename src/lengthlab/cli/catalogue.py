@@ -129,7 +129,7 @@ def experiments(name: str | None, as_json: bool) -> None:
         _list_texts(about, as_json)
         return
     if name not in about and not is_reference(name):
-        raise LabError(f"unknown experiment '{name}'; {nearest(name, about)}, or name a study of your own: my_study.py:STUDY")
+        raise LabError(f"unknown experiment '{name}'; {nearest(name, about)}; a study of your own is named my_study.py:STUDY")
     study = None if name == "demo" else find_study(name)
     runs = [run for _, run in study.runs(study.sizes[0].name, (0,))] if study else demo((0,))
     if as_json:

@@ -42,6 +42,6 @@ def find_study(name: str, folder: Path = Path()) -> Study:
         return found
     known = registered(Study)
     if name not in known:
-        raise LabError(f"unknown study '{name}'; {nearest(name, known)}, or name one of your own: my_study.py:STUDY")
+        raise LabError(f"unknown study '{name}'; {nearest(name, known)}; one of your own is named my_study.py:STUDY")
     made: Study = known[name]()
     return made
