@@ -13,25 +13,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lengthlab.experiments.dat import DAT, DELAYED, HYBRIDS_END_TO_END
 from lengthlab.experiments.scale import Scale
-from lengthlab.experiments.study import Arm, Beside, Check, Claim, Study
+from lengthlab.experiments.study import Arm, Check, Claim, Study
 
 if TYPE_CHECKING:
     from lengthlab.spec.run import Run
 
 SCALES = {
     "gpu": Scale(keys=4096, width=256, longest=25, batch=1024, lr=6e-4, first=3_000, joint=9_000, last=4_000, heads=2,
-                 times=(1, 2, 3, 4, 8, 16, 40, 80, 160)),
+                 times=(0.2, 0.6, 1, 2, 3, 4, 8, 16, 40, 80, 160)),
     "cpu": Scale(keys=512, width=128, longest=10, batch=256, lr=2e-3, first=1_000, joint=4_000, last=1_500),
 }  # fmt: skip
-ARM = Arm("none, log-n", "hybrid-block", "modulo-recall", "delayed")
+
+
+def _arm(positions: str, scores: str, training: str, label: str) -> Arm:
+    return Arm(f"{positions}, {scores}", "hybrid-block", "modulo-recall", training, label=label)
+
+
+ARM = _arm("none", "log-n", "delayed", "delayed: no positions, log-n scores")
+ROTARY = _arm("rope", "none", "delayed", "delayed: rotary positions, plain softmax")
+END_TO_END = _arm("none", "log-n", "end-to-end", "end to end: no positions, log-n scores")
+ROTARY_END_TO_END = _arm("rope", "none", "end-to-end", "end to end: rotary positions, plain softmax")
 
 
 def run(arm: Arm, size: str) -> Run:
-    """An LSTM in the residual stream, one attention block without positions, scores that grow with log n."""
-    scale = SCALES[size]
-    return scale.run(scale.hybrid("none", "log-n"))
+    """An LSTM in the residual stream, and one attention block made of what the arm is named after."""
+    scale, (positions, scores) = SCALES[size], arm.name.split(", ")
+    schedule = scale.delayed if arm.training == "delayed" else scale.end_to_end
+    return scale.run(scale.hybrid(positions, scores), schedule)
 
 
 FAR = Study(
@@ -40,7 +49,7 @@ FAR = Study(
     question="How far does one model keep both skills?",
     run=run,
     sizes=(SCALES["gpu"].size("gpu", gpu=True), SCALES["cpu"].size("cpu")),
-    arms=(ARM,),
+    arms=(ARM, ROTARY, END_TO_END, ROTARY_END_TO_END),
     seeds=3,
     claims=(
         Claim(
@@ -55,15 +64,6 @@ FAR = Study(
             (Check(ARM, 400, "≥", 0.90),),
             size="cpu",
         ),
-    ),
-    beside=Beside(
-        DAT,
-        "short",
-        (*HYBRIDS_END_TO_END, *DELAYED),
-        "the paper's hybrids",
-        "Thin: hybrids of the paper's Figure 1, with rotary positions, as `lengthlab reproduce dat` has them and tells where "
-        "they come from. The paper's own curves are a picture without numbers; its text has every delayed hybrid above 0.90 at "
-        "n = 75, and lower at 100.",
     ),
     about=__doc__,
     page="docs/far/far.md",

@@ -26,13 +26,13 @@ class Scale:
     first: int
     joint: int
     last: int
-    times: tuple[int, ...] = (1, 2, 3, 4, 8, 16, 40)
+    times: tuple[float, ...] = (1, 2, 3, 4, 8, 16, 40)
     modulus: int = 10
     heads: int = 1
     blocks: int = 1
 
     def size(self, name: str, gpu: bool = False) -> Size:
-        return Size(name, (1, self.longest), tuple(times * self.longest for times in self.times), gpu)
+        return Size(name, (1, self.longest), tuple(round(times * self.longest) for times in self.times), gpu)
 
     @property
     def task(self) -> ModuloRecall:
