@@ -13,7 +13,7 @@ import torch
 
 from command import Call, Done
 from lengthlab.spec.run import Run
-from lengthlab.spec.toml import read_plan
+from lengthlab.spec.plan import read_plan
 from lengthlab.store import Folder, Store
 from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training import train

@@ -24,7 +24,7 @@ from lengthlab.cli.work import show, work
 from lengthlab.experiments.demo import demo
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Schedule
-from lengthlab.spec.toml import read_plan
+from lengthlab.spec.plan import read_plan
 from lengthlab.store import Store
 
 COMMANDS = ("demo", "train", "reproduce", "evaluate", "report", "delay", "check", "tasks", "models", "experiments")

@@ -267,7 +267,7 @@ def spoil_device(folder: Path) -> tuple[list[str], str]:
 
 
 def spoil_checkpoint(folder: Path) -> tuple[list[str], str]:
-    from lengthlab.spec.toml import read_plan
+    from lengthlab.spec.plan import read_plan
 
     (run,) = read_plan(folder / "plan.toml")
     train_until_killed(run, folder / "store", step=5, checkpoint_seconds=-1.0)

@@ -13,7 +13,7 @@ from lengthlab.models import LogN, NoPositions, PlainScores, Rope, attention_on_
 from lengthlab.spec.optimizer import Adam
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, delayed, end_to_end, epochs
-from lengthlab.spec.toml import _override, read_plan
+from lengthlab.spec.plan import _override, read_plan
 from lengthlab.tasks import ModuloRecall, modulo, recall
 
 # The example of the design, with keys enough for length 1000 and a schedule for the second run.

@@ -13,7 +13,7 @@ from lengthlab.errors import LabError
 from lengthlab.models import Attention, Lstm, Model, Part, Positions, Scores, chain, named, parallel, residual
 from lengthlab.registry import look_up, registered
 from lengthlab.spec.run import Run
-from lengthlab.spec.toml import read_plan
+from lengthlab.spec.plan import read_plan
 
 TOML = """[[run]]
 task = "modulo"

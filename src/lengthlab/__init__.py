@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from lengthlab.errors import LabError as LabError
     from lengthlab.launch import train_all as train_all
     from lengthlab.registry import register as register
+    from lengthlab.report.result_table import ResultTable as ResultTable
+    from lengthlab.report.result_table import results as results
+    from lengthlab.spec.grid import grid as grid
     from lengthlab.spec.optimizer import Adam as Adam
     from lengthlab.spec.optimizer import AdamW as AdamW
     from lengthlab.spec.rate import Cosine as Cosine
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from lengthlab.spec.schedule import delayed as delayed
     from lengthlab.spec.schedule import end_to_end as end_to_end
     from lengthlab.spec.schedule import epochs as epochs
-    from lengthlab.spec.toml import read_plan as read_plan
+    from lengthlab.spec.plan import read_plan as read_plan
     from lengthlab.switch import Stages as Stages
     from lengthlab.switch import delay as delay
     from lengthlab.switch import delay_attention as delay_attention
@@ -45,7 +48,10 @@ _ROOMS = {
     "Stages": "switch",
     "LabError": "errors",
     "register": "registry",
-    "read_plan": "spec.toml",
+    "results": "report.result_table",
+    "ResultTable": "report.result_table",
+    "read_plan": "spec.plan",
+    "grid": "spec.grid",
     "Run": "spec.run",
     "Mastered": "spec.schedule",
     "Phase": "spec.schedule",
@@ -68,4 +74,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS])
+    """What a user wants to see."""
+    return sorted([*_ROOMS, "__version__"])

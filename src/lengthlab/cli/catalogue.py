@@ -141,7 +141,7 @@ def experiments(name: str | None, as_json: bool) -> None:
     for run in dict.fromkeys(runs):
         bound = " at most" if phases_in(run.to_json()).open_ended() else ""
         steps = f"{run.steps:,} steps of {run.batch} samples{bound}"
-        say(f"  {run.id}  {run.label}, task {run.task.name}, {steps}")
+        say(f"  {run.id}  {run.title}, task {run.task.name}, {steps}")
 
 
 def _list(named: Mapping[str, Any], as_json: bool) -> None:

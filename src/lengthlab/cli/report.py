@@ -19,20 +19,25 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write to; RUNS/report if not given.")
+@click.option("--each-seed", is_flag=True, help="Show every seed beside the range over them.")
 @options.as_json
-def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
-    """Table and figure of finished runs: in the terminal, and as Markdown, CSV, PNG and SVG. RUNS are run folders or stores."""
+def report(runs: tuple[str, ...], out: Path | None, each_seed: bool, as_json: bool) -> None:
+    """Finished runs: which setting is best and by which rule, tables and figures. RUNS are run folders or stores.
+
+    Runs are named by what differs between them; those that differ in their seed alone are one setting. The terminal shows it;
+    Markdown, CSV, JSON, PNG and SVG are written.
+    """
     from lengthlab.cli.work import show
     from lengthlab.report.curves import read_curves
     from lengthlab.store import named_folders
 
     curves, problems = read_curves(named_folders(runs))
-    curves.sort(key=lambda curve: (curve.first.task, curve.first.model, curve.first.training, curve.first.seed))
+    curves.sort(key=lambda curve: curve.first.seed)
     for problem in problems:
         say(f"lengthlab: left out: {problem}", err=True)
     if not curves:
         raise LabError(f"no finished run in {', '.join(runs)}")
-    show(curves, as_json)
+    show(curves, as_json, each_seed)
     if not as_json:
         for path in write_report(curves, out or Path(runs[0]) / "report"):
             say(f"wrote {path}")
@@ -43,9 +48,11 @@ def write_report(curves: Sequence[Curve], folder: Path) -> list[Path]:
     from lengthlab.cli.pages import drawn
     from lengthlab.report.markdown import markdown
     from lengthlab.report.publication import write_files
-    from lengthlab.report.runs_page import as_csv, runs_page
+    from lengthlab.report.result_table import ResultTable
+    from lengthlab.report.runs_page import runs_page
 
-    page = runs_page(curves, intervals=True)
+    page, table = runs_page(curves, each_seed=True), ResultTable(tuple(curves))
     pictures = drawn(page)
     text = markdown(page, figures=pictures).encode()
-    return write_files(folder, {"table.md": text, "table.csv": as_csv(curves).encode(), **pictures})
+    data = {"table.csv": table.to_csv().encode(), "table.json": table.to_json().encode()}
+    return write_files(folder, {"table.md": text, **data, **pictures})

@@ -41,7 +41,7 @@ def train(
     The names are those of `lengthlab tasks` and `lengthlab models`, or of things in your own files: "my_models.py:three_lstms".
     """
     from lengthlab.cli.work import show, work
-    from lengthlab.spec.toml import read_plan
+    from lengthlab.spec.plan import read_plan
 
     runs = read_plan(plan, overrides)
     curves = work(runs, store, device, workers, precision)

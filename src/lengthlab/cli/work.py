@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -49,19 +48,20 @@ def work(
 
 
 def _failure(outcome: Outcome) -> str:
-    return f"{outcome.run.label} (run {outcome.run.id}) failed: {outcome.error}"
+    return f"{outcome.run.title} (run {outcome.run.id}) failed: {outcome.error}"
 
 
 def _exit(code: int) -> None:
     raise SystemExit(code)
 
 
-def show(curves: Sequence[Curve], as_json: bool) -> None:
+def show(curves: Sequence[Curve], as_json: bool, each_seed: bool = False) -> None:
     """The rows as JSON, or the page of these runs."""
-    if as_json:
-        click.echo(json.dumps([row.to_json() for curve in curves for row in curve.rows], indent=1))
-        return
     from lengthlab.cli.pages import show_page
+    from lengthlab.report.result_table import ResultTable
     from lengthlab.report.runs_page import runs_page
 
-    show_page(runs_page(curves))
+    if as_json:
+        click.echo(ResultTable(tuple(curves)).to_json())
+        return
+    show_page(runs_page(curves, each_seed))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from lengthlab.errors import LabError, explain
@@ -22,6 +22,8 @@ class Curve:
     made: dict[str, Any]
     """Commit, hardware, versions, precision, seconds, date, and a hash of all settings but the seed."""
     folder: Folder
+    content: Mapping[str, Any] = field(default_factory=dict)
+    """What the run is made of, as its folder has it."""
 
     @property
     def first(self) -> Row:
@@ -74,9 +76,20 @@ def _curve(folder: Folder, experiment: str) -> Curve:
         texts = (made["hardware"], made["versions"]["torch"], made["precision"], made["settings"], made["date"])
         if not rows or not all(isinstance(text, str) for text in texts) or float(made["seconds"]) < 0:
             raise ValueError
-        return Curve(tuple(rows), (shortest, longest), _chance(result["chance"]), made, folder)
+        return Curve(tuple(rows), (shortest, longest), _chance(result["chance"]), made, folder, _content(folder, result))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise LabError(f"{folder.path}: result.json is not the result of a run") from None
+
+
+def _content(folder: Folder, result: Mapping[str, Any]) -> dict[str, Any]:
+    """`run.json`, called by the names that tables have; those alone where it cannot be read."""
+    try:
+        content = dict(folder.read_json("run.json"))
+    except (LabError, OSError):
+        content = {"seed": result["seed"], "lengths": result["lengths"], "batch": result["batch"]}
+    named = {"task": result["task"], "model": result["model"], "schedule": result["training"]}
+    known = {key: content[key] if isinstance(content.get(key), dict) else {} for key in named}
+    return content | {key: {**known[key], "name": name} for key, name in named.items()}
 
 
 def _chance(data: dict[str, Any]) -> dict[str, float | dict[int, float]]:

@@ -85,12 +85,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Scores:
-    """Accuracies of entries by length. `reference`: how the one whose numbers stand beside ours is called."""
+    """Accuracies of entries by length. `reference`: how the one whose numbers stand beside ours is called. `each_seed`: whether a
+    terminal shows every seed, or their range alone.
+    """
 
     entries: tuple[Entry, ...]
     lengths: tuple[int, ...]
     trained: tuple[int, int]
     reference: str = ""
+    each_seed: bool = True
 
     @property
     def times(self) -> list[str]:

@@ -1,67 +1,94 @@
-"""The page of plain runs: their table, where they come from, and curves; the rows as CSV."""
+"""The page of plain runs: which setting is best, all of them in one table, every number, where they come from, and curves."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
+from lengthlab.report.best import RULE, Best, best_of, sentence
 from lengthlab.report.curves import Curve
-from lengthlab.report.page import Block, Curves, Entry, Page, Span, Table, Text, Words
-from lengthlab.report.scores import GOOD, Score, Series, one_a_seed
-from lengthlab.store.rows import ALL, NAMES, Row
+from lengthlab.report.page import Block, Curves, Entry, Heading, Page, Scores, Span, Table, Text, Words
+from lengthlab.report.scores import GOOD, Score
+from lengthlab.report.setting import Setting, alike, settings_of
+from lengthlab.store.rows import ALL
 
 BAD = 0.6
 """Red below this."""
 
 
-def runs_page(curves: Sequence[Curve], intervals: bool = False) -> Page:
-    """What is shown of runs; with `intervals`, a Wilson interval in every cell of the table, and the ids of the runs."""
-    blocks: list[Block] = [_table(curves, intervals), *(Text(line) for line in provenance(curves)), *_figures(curves)]
-    return Page("Accuracy by length", tuple(blocks))
+def runs_page(curves: Sequence[Curve], each_seed: bool = False) -> Page:
+    """What is shown of runs; `each_seed` shows every seed beside the range over them."""
+    groups = alike(settings_of(curves))
+    blocks: list[Block] = []
+    for number, group in enumerate(groups):
+        if len(groups) > 1:
+            blocks.append(Heading(_kind(group)))
+        blocks += _group(group, each_seed, f"accuracy-{number + 1}" if len(groups) > 1 else "accuracy")
+    return Page("Accuracy by length", (*blocks, *(Text(line) for line in provenance(curves))))
 
 
-def names_of(curves: Sequence[Curve]) -> list[str]:
-    """The columns that tell runs apart: the task where there are several, the id where nothing else does."""
-    names = ["model", "training", "seed"]
-    if len({curve.first.task for curve in curves}) > 1:
-        names.insert(0, "task")
-    told = {tuple(getattr(curve.first, name) for name in names) for curve in curves}
-    return names if len(told) == len(curves) else [*names, "run"]
+def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Block]:
+    """Settings that can be compared: the answer, the overview, every number, the figure."""
+    best = best_of(settings)
+    blocks: list[Block] = [Text(Span(sentence(best), "strong"))]
+    if len(settings) > 1:
+        blocks += [Text(RULE), _overview(best)]
+    for samples, lengths in _measured(settings).items():
+        if len(_measured(settings)) > 1:
+            blocks.append(Text(f"On {samples:,} samples each:"))
+        entries = tuple(_entry(setting, lengths) for setting in settings)
+        blocks.append(Scores(entries, tuple(lengths), settings[0].first.trained, each_seed=each_seed))
+    return [*blocks, _figure(settings, name)]
 
 
-def _table(curves: Sequence[Curve], intervals: bool) -> Table:
-    """A row for each run and question; what a row says again is left out."""
-    lengths = sorted({length for curve in curves for length in curve.lengths})
-    named = [name for name in names_of(curves) if not (intervals and name == "run")]
+def _kind(group: Sequence[Setting]) -> str:
+    curve = group[0].first
+    return f"{curve.first.task}, trained on n = {curve.trained[0]}…{curve.trained[1]}"
+
+
+def _overview(best: Best) -> Table:
+    """A row a setting, the best first: how far it reaches, and the means over seeds of what counts."""
+    lengths = sorted({length for setting in best.ranked for length in setting.lengths})
     rows = []
-    for curve in curves:
-        for place, question in enumerate(curve.questions):
-            names = [str(getattr(curve.first, name)) if intervals or place == 0 else "" for name in named]
-            found = [curve.row(length, question) for length in lengths]
-            run = (Span(curve.first.run, "code"),) if intervals else ()
-            rows.append((*names, question, *(_cell(row, intervals) for row in found), *run))
-            if any(row and row.tokens is not None for row in found):
-                again = names if intervals else [""] * len(names)
-                rows.append((*again, f"{question}, tokens", *map(_tokens, found), *run))
-    header = (*named, "right", *(f"n={length}" for length in lengths), *(("run",) if intervals else ()))
-    return Table(header, tuple(rows))
+    for setting in best.ranked:
+        style = "strong" if setting in best.settings else ""
+        reach = f"{setting.reach}" if setting.reach else "–"
+        cells = [_cell(setting.series[0].at(length)) for length in lengths]
+        rows.append((Span(setting.name, style), reach, *cells))
+    return Table(("setting", "reach", *(f"n={length}" for length in lengths)), tuple(rows))
 
 
-def _cell(row: Row | None, interval: bool) -> Words:
-    if row is None:
+def _cell(score: Score) -> Words:
+    if score.mean is None:
         return "–"
-    if interval:
-        return f"{row.accuracy:.3f} ({row.interval[0]:.3f}–{row.interval[1]:.3f})"
-    return Span(f"{row.accuracy:.3f}", "good" if row.accuracy > GOOD else "bad" if row.accuracy < BAD else "")
+    return Span(f"{score.mean:.3f}", "good" if score.mean > GOOD else "bad" if score.mean < BAD else "")
 
 
-def _tokens(row: Row | None) -> str:
-    return "–" if row is None or row.tokens is None else f"{row.token_accuracy:.3f}"
+def _measured(settings: Sequence[Setting]) -> dict[int, list[int]]:
+    """Lengths by the number of samples a seed that were asked there: numbers of different weight are not put side by side."""
+    rows = [row for setting in settings for curve in setting.curves for row in curve.rows if row.question == ALL]
+    asked: dict[int, set[int]] = {}
+    for row in rows:
+        asked.setdefault(row.total, set()).add(row.length)
+    return {samples: sorted(asked[samples]) for samples in sorted(asked, reverse=True)}
+
+
+def _entry(setting: Setting, lengths: Sequence[int]) -> Entry:
+    return Entry((("setting", setting.name),), setting.series)
+
+
+def _figure(settings: Sequence[Setting], name: str) -> Curves:
+    lengths = tuple(sorted({length for setting in settings for length in setting.lengths}))
+    curve = settings[0].first
+    chance = {
+        question: {n: share for n in lengths if (share := curve.chance_at(n, question)) is not None}
+        for question in curve.questions
+    }
+    entries = tuple(_entry(setting, lengths) for setting in settings)
+    return Curves(entries, lengths, curve.trained, name=name, title="Accuracy by length", chance=chance)
 
 
 def provenance(curves: Sequence[Curve]) -> list[str]:
-    """What a reader must know to trust the table."""
+    """What a reader must know to trust the numbers."""
     seeds = sorted({curve.first.seed for curve in curves})
     samples = sorted({row.total for curve in curves for row in curve.rows})
     trained = sorted({f"{curve.trained[0]}…{curve.trained[1]}" for curve in curves})
@@ -69,7 +96,7 @@ def provenance(curves: Sequence[Curve]) -> list[str]:
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
     return [
         f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",
-        f"{' or '.join(map(str, samples))} samples a cell, Wilson intervals at 95 %.",
+        f"{' or '.join(map(str, samples))} samples a seed and length.",
         f"Every question right by chance: {', '.join(chance)}.",
         f"Made on {'; '.join(made)}.",
     ]
@@ -79,64 +106,3 @@ def _chance(curve: Curve) -> str:
     shares = [share for length in curve.lengths if (share := curve.chance_at(length, ALL)) is not None]
     ends = list(dict.fromkeys(f"{share:.3g}" for share in (max(shares), min(shares)))) if shares else ["not known"]
     return " to ".join(ends)
-
-
-def _figures(curves: Sequence[Curve]) -> list[Curves]:
-    """Curves; a figure for each task, chance and training range where there are several."""
-    kinds: dict[str, list[Curve]] = {}
-    for curve in curves:
-        kinds.setdefault(
-            f"-{curve.first.task}-{_chance(curve).replace(' ', '-')}-{curve.trained[0]}-{curve.trained[1]}", []
-        ).append(curve)
-    figures: dict[str, Curves] = {}
-    for kind, group in kinds.items():
-        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in kind) if len(kinds) > 1 else ""
-        taken = sum(other == name or other.startswith(f"{name}~") for other in figures)
-        name += f"~{taken + 1}" if taken else ""
-        figures[name] = _figure(group, f"accuracy{name}")
-    return list(figures.values())
-
-
-def _figure(curves: Sequence[Curve], name: str) -> Curves:
-    lengths = tuple(sorted({length for curve in curves for length in curve.lengths}))
-    chance = {
-        question: {n: share for n in lengths if (share := curves[0].chance_at(n, question)) is not None}
-        for question in curves[0].questions
-    }
-    entries = tuple(_entries(curves))
-    return Curves(entries, lengths, curves[0].trained, name=name, title="Accuracy by length", chance=chance)
-
-
-def _entries(curves: Sequence[Curve]) -> list[Entry]:
-    """Runs that differ in their seed alone are one entry; where names do not tell two apart, their settings do."""
-    groups: dict[tuple[str, str, str], list[Curve]] = {}
-    for curve in sorted(curves, key=lambda curve: (curve.first.training, curve.first.model)):
-        groups.setdefault((curve.first.model, curve.first.training, str(curve.made["settings"])), []).append(curve)
-    named = [key[:2] for key in groups]
-    entries = []
-    for (model, training, settings), group in groups.items():
-        more = (("settings", settings[:6]),) if named.count((model, training)) > 1 else ()
-        series = [_series(group, question) for question in curves[0].questions]
-        entries.append(Entry((("model", model), ("training", training), *more), tuple(series)))
-    return entries
-
-
-def _series(group: Sequence[Curve], question: str) -> Series:
-    lengths = sorted({length for curve in group for length in curve.lengths})
-    scores = [Score(n, one_a_seed(row for curve in group if (row := curve.row(n, question)))) for n in lengths]
-    return Series(question, tuple(scores))
-
-
-def as_csv(curves: Sequence[Curve]) -> str:
-    """One line for each run, length and question, with the field names of published rows, the interval and, where answers
-    have several tokens, the share of those that are right.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*NAMES, "accuracy", "low", "high", "token_accuracy"])
-    for curve in curves:
-        for row in curve.rows:
-            numbers = [f"{number:.4f}" for number in (row.accuracy, *row.interval)]
-            tokens = "" if row.tokens is None else f"{row.token_accuracy:.4f}"
-            writer.writerow([*(getattr(row, name) for name in NAMES), *numbers, tokens])
-    return text.getvalue()

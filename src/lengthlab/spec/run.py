@@ -23,7 +23,7 @@ from lengthlab.spec.optimizer import Adam, Optimizer
 from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
 from lengthlab.spec.source import Sources
-from lengthlab.store.ids import SHORT, hash_of
+from lengthlab.store.ids import NOT_CONTENT, SHORT, hash_of
 from lengthlab.switch import find
 from lengthlab.tasks import Mixture, Task
 
@@ -35,7 +35,8 @@ RESULTS = 2
 class Run:
     """Train `model` on `task` with sequences of `lengths`, as `schedule` says.
 
-    `evaluate` names the lengths to measure at afterwards. It is not part of the id: measuring more never trains again.
+    `evaluate` names the lengths to measure at afterwards, `label` what tables call the run instead of what differs between it
+    and others. Neither is part of the id: measuring more, or calling it otherwise, never trains again.
 
     >>> import lengthlab as ll
     >>> run = ll.Run(ll.tasks.ModuloRecall(keys=32), ll.models.lstm(width=16), ll.end_to_end(100), lengths=(1, 10), batch=8)
@@ -51,6 +52,7 @@ class Run:
     seed: int = 0
     evaluate: tuple[int, ...] = ()
     optimizer: Optimizer = field(default=Adam(), metadata={"added": "0.1"})
+    label: str = field(default="", metadata={"added": "0.2"})
 
     def __post_init__(self) -> None:
         for name in ("lengths", "evaluate"):
@@ -142,17 +144,18 @@ class Run:
 
     @cached_property
     def id(self) -> str:
-        """Hash of the content, `evaluate` left out."""
+        """Hash of the content, `evaluate` and `label` left out."""
         return hash_of(self.to_json())
 
     @cached_property
     def settings(self) -> str:
         """The same for all runs that differ in their seed alone."""
-        return hash_of(self.to_json(), without=("evaluate", "seed"), digits=SHORT)
+        return hash_of(self.to_json(), without=(*NOT_CONTENT, "seed"), digits=SHORT)
 
     @property
-    def label(self) -> str:
-        return f"{self.model.name} {self.schedule.name} seed {self.seed}"
+    def title(self) -> str:
+        """What it is, in a line of its own."""
+        return f"{self.label or f'{self.model.name} {self.schedule.name}'} seed {self.seed}"
 
     @cached_property
     def ends(self) -> tuple[int, ...]:

@@ -1,4 +1,5 @@
-"""A TOML file of runs. A name stands for something registered, or for something in one's own file (`my_models.py:three_lstms`).
+"""A TOML value as what a parameter wants. A name stands for something registered, or for something in one's own file
+(`my_models.py:three_lstms`).
 
 What a table means is decided by the type of the parameter that it goes to, never by the parameter's name.
 """
@@ -6,7 +7,6 @@ What a table means is decided by the type of the parameter that it goes to, neve
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -18,52 +18,8 @@ from lengthlab.models.model import AnyModel
 from lengthlab.models.module import VOCABULARY, Module, makes_module
 from lengthlab.registry import kind_of, look_up, registered, word_for
 from lengthlab.spec import source
-from lengthlab.spec.hints import argument_hints, fits, hints_of, is_protocol, item_hint, members_of, missing_of, words_for
-from lengthlab.spec.run import Run
+from lengthlab.spec.hints import argument_hints, fits, is_protocol, item_hint, members_of, missing_of, words_for
 from lengthlab.spec.schedule import Epochs
-
-RUN = hints_of(Run)
-KEYS = (*RUN, "seeds")
-
-
-def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
-    """The runs of a file, `task.modulus=7` and the like applied to each."""
-    path = Path(path)
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise LabError(f"{path} is not valid TOML: {error}") from None
-    unknown = [key for key in tables if key != "run"]
-    require(not unknown, f"{path}: unknown key '{''.join(unknown[:1])}'; runs are written as [[run]] tables")
-    listed = tables.get("run", [])
-    tabled = isinstance(listed, list) and len(listed) > 0 and all(isinstance(table, dict) for table in listed)
-    require(tabled, f"{path} has no [[run]] table")
-    runs: list[Run] = []
-    for number, table in enumerate(listed, start=1):
-        try:
-            for override in overrides:
-                _override(table, override)
-            runs += _runs(table, path.parent)
-        except LabError as error:
-            raise LabError(f"{path}, run {number}: {error}") from error.__cause__
-    return runs
-
-
-def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
-    for key in table:
-        require(key in KEYS, f"unknown key '{key}'; {nearest(key, KEYS)}")
-    for key in ("task", "model", "schedule"):
-        require(key in table, f"'{key}' is missing")
-    require(not ("seed" in table and "seeds" in table), "give 'seed' or 'seeds', not both")
-    defaults = {field.name: field.default for field in fields(Run)}
-    kept = [key for key in table if key not in ("seed", "seeds")]
-    given = {key: _read(table[key], RUN[key], key, folder, defaults[key]) for key in kept}
-    seeds = _read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
-    require(len(seeds) > 0, "seeds must name at least one seed")
-    return [Run(**given, seed=seed) for seed in seeds]
-
 
 def make(kind: Any, value: Any, folder: Path = Path(), where: str = "") -> Any:
     """Something of that kind: `"lstm"`, `{name = "lstm", width = 64}`, `"my_models.py:three_lstms"`.
@@ -95,7 +51,7 @@ def _call(maker: Callable[..., Any], given: Mapping[str, Any], where: str, name:
         require(word in hints or loose, f"unknown key '{where}.{word}' for {name}; {nearest(word, hints or ['no key'])}")
     signed = inspect.signature(maker).parameters
     arguments = {
-        word: _read(item, hints.get(word, Any), f"{where}.{word}", folder, signed[word].default if word in signed else None)
+        word: read(item, hints.get(word, Any), f"{where}.{word}", folder, signed[word].default if word in signed else None)
         for word, item in given.items()
     }
     if "name" in hints and "name" not in arguments and _needs_name(maker):
@@ -131,7 +87,7 @@ def parameters(maker: Callable[..., Any]) -> dict[str, Any]:
     return taken
 
 
-def _read(value: Any, hint: Any, where: str, folder: Path, default: Any = None) -> Any:
+def read(value: Any, hint: Any, where: str, folder: Path, default: Any = None) -> Any:
     """A TOML value as what a parameter of that type wants; `default` is what it has otherwise."""
     members = [each for each in members_of(hint) or (hint,) if each is not NoneType]
     kinds = [kind for kind in map(kind_of, members) if kind is not None]
@@ -170,7 +126,7 @@ def _table(value: dict[str, Any], members: list[Any], kinds: list[Any], where: s
     if data:
         return _fields(max(data, key=lambda kind: _likeness(kind, value)), value, where, folder)
     if mappings:
-        return {key: _read(item, item_hint(mappings[0]), f"{where}.{key}", folder) for key, item in value.items()}
+        return {key: read(item, item_hint(mappings[0]), f"{where}.{key}", folder) for key, item in value.items()}
     if kinds:
         return make(kinds[0], value, folder, where)
     require(Any in members or dict in members, f"{where} must be {_wanted(members)}, not {value!r}")
@@ -204,8 +160,8 @@ def _list(value: list[Any], members: list[Any], where: str, folder: Path) -> Any
         require(not kinds, f"{where} must be a name, or a table with a 'name', not {value!r}")
         require(Any in members, f"{where} must be {_wanted(members)}, not {value!r}")
         return value
-    read = [_read(item, item_hint(lists[0], number), where, folder) for number, item in enumerate(value)]
-    return tuple(read) if lists[0] is tuple or get_origin(lists[0]) is tuple else read
+    items = [read(item, item_hint(lists[0], number), where, folder) for number, item in enumerate(value)]
+    return tuple(items) if lists[0] is tuple or get_origin(lists[0]) is tuple else items
 
 
 def _duration(value: Any, where: str) -> Any:
@@ -235,23 +191,3 @@ def _wanted(members: list[Any]) -> str:
 
 def _example(kind: Any) -> str:
     return f"a table with {', '.join(each.name for each in fields(kind))}"
-
-
-def _override(table: dict[str, Any], override: str) -> None:
-    """Put one `key.key=value` into a run's table; what it says is checked where the table is read."""
-    path, equals, text = override.partition("=")
-    require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
-    try:
-        value: Any = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    *outer, last = path.strip().split(".")
-    for key in outer:
-        inner = table.get(key, {})
-        named = isinstance(inner, str) and key not in ("name", "kind")
-        require(named or isinstance(inner, dict), f"--set {override}: {key} is {inner!r}, which has no keys")
-        table[key] = {"name": inner} if named else dict(inner)
-        table = table[key]
-    if not outer and last in ("seed", "seeds"):
-        table.pop("seed", None), table.pop("seeds", None)
-    table[last] = value

@@ -10,7 +10,7 @@ from typing import Any
 
 from lengthlab.errors import LabError, explain
 from lengthlab.store.folder import CHECKPOINT, Folder, Store
-from lengthlab.store.ids import hash_of
+from lengthlab.store.ids import NOT_CONTENT, hash_of
 from lengthlab.store.log import FILE, Tail, identity
 from lengthlab.store.phases import Phases, phases_in
 from lengthlab.store.rows import ALL, Count
@@ -124,7 +124,7 @@ class _Reader:
 
     def _take_in_content(self) -> None:
         content = self._content.data
-        self.settings = hash_of(content, without=("seed", "evaluate"))
+        self.settings = hash_of(content, without=(*NOT_CONTENT, "seed"))
         self.phases = Phases()
         if content:
             try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lengthlab.spec.run import Run
 from lengthlab.store import Store
-from lengthlab.store.ids import hash_of
+from lengthlab.store.ids import NOT_CONTENT, hash_of
 from lengthlab.store.log import FILE, Tail
 from lengthlab.store.phases import phases_in
 from lengthlab.training.pace import Pace, paces
@@ -68,7 +68,7 @@ def side_by_side(stages: Sequence[Sequence[tuple[float, Pace]]]) -> float:
 def kinds_of(run: Run) -> list[str]:
     """By phase; the same where steps take as long: all of the content but the seed, the rates and how many there are."""
     content = run.to_json()
-    rest = hash_of(content, without=("seed", "evaluate", "schedule"))
+    rest = hash_of(content, without=(*NOT_CONTENT, "seed", "schedule"))
     return [rest + phase.kind for phase in phases_in(content).every]
 
 

@@ -18,7 +18,7 @@ from lengthlab.software import versions
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import is_named
 from lengthlab.store import Folder
-from lengthlab.store.ids import hash_of, same_run
+from lengthlab.store.ids import NOT_CONTENT, hash_of, same_run
 from lengthlab.store.rows import Count
 from lengthlab.switch import Delay, find
 from lengthlab.tasks import ALL, Task
@@ -73,7 +73,8 @@ def read_result(folder: Folder, trust: bool = False) -> Result:
 def claim(folder: Folder, run: Run) -> None:
     """Write down what the folder is for, before anything else; refuse one that somebody else's file is in."""
     content = run.to_json()
-    if not (folder.path / "run.json").exists() or _content(folder).get("evaluate") != content["evaluate"]:
+    kept = _content(folder) if (folder.path / "run.json").exists() else {}
+    if any(kept.get(key) != content.get(key) for key in ("results", *NOT_CONTENT)):
         folder.write_json("run.json", content)
 
 

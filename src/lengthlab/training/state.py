@@ -71,7 +71,7 @@ class TrainState:
     def note(self, text: str) -> None:
         """Say once what is slower than it could be, and why."""
         self.notes.append(text)
-        log.info("%s: %s", self.run.label, text)
+        log.info("%s: %s", self.run.title, text)
 
     @property
     def skipped(self) -> int:

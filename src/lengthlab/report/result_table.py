@@ -1,0 +1,125 @@
+"""The results of runs as a table: a row for each run, length and question, with the settings that differ as columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lengthlab.errors import LabError
+from lengthlab.report.curves import Curve, read_curves
+from lengthlab.report.setting import Setting, settings_of
+from lengthlab.store import Folder, named_folders
+from lengthlab.store.rows import Row
+
+if TYPE_CHECKING:
+    import pandas
+
+FIRST = ("setting", "task", "model", "training")
+LAST = ("seed", "trained_to", "length", "question", "correct", "total", "accuracy", "low", "high", "chance")
+TOKENS = ("right_tokens", "tokens", "token_accuracy")
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """`low` and `high` are the ends of Wilson's interval at 95 % over the samples of that row; how much seeds differ is in their
+    rows. `trained_to` is the longest training length, `chance` the accuracy of a guess.
+    """
+
+    curves: tuple[Curve, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """Settings that differ stand between the names and the numbers."""
+        differ = [name for name, _ in self._settings[0].values if name not in FIRST] if self.curves else []
+        tokens = TOKENS if any(row.tokens is not None for curve in self.curves for row in curve.rows) else ()
+        return [*FIRST, *differ, *LAST, *tokens, "run"]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        columns = self.columns
+        return [
+            {column: cells.get(column) for column in columns}
+            for setting in self._settings
+            for curve in setting.curves
+            for cells in (_cells(setting, curve, row) for row in curve.rows)
+        ]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return sum(len(curve.rows) for curve in self.curves)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a data frame."""
+        try:
+            import pandas
+        except ImportError:
+            raise LabError("pandas is not installed: pip install pandas, or take .rows, .to_csv() or .to_json()") from None
+        return pandas.DataFrame(self.rows, columns=self.columns)
+
+    def to_csv(self) -> str:
+        """As the text of a CSV file; shares with four digits."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows:
+            writer.writerow([_written(row[column]) for column in self.columns])
+        return text.getvalue()
+
+    def to_json(self) -> str:
+        """As the text of a JSON file: a list of objects."""
+        return json.dumps(self.rows, indent=1)
+
+    def __repr__(self) -> str:
+        """What `lengthlab report` says of them."""
+        from lengthlab.report.runs_page import runs_page
+        from lengthlab.report.terminal import as_text
+
+        return as_text(runs_page(self.curves)) if self.curves else "no results"
+
+    @property
+    def _settings(self) -> list[Setting]:
+        return settings_of(self.curves)
+
+
+def results(*runs: str | os.PathLike[str]) -> ResultTable:
+    """What finished runs came to; `runs` are stores or run folders, the store `runs` if none is named.
+
+    `results("runs").to_pandas()` is a data frame; printed, it is the table of `lengthlab report runs`. A folder that cannot be
+    read is an error, one whose run is not finished is left out.
+    """
+    named = [str(run) for run in runs] or ["runs"]
+    finished = [folder for folder in named_folders(named) if folder.finished]
+    curves, problems = read_curves(finished)
+    if problems:
+        raise LabError("; ".join(problems))
+    if not curves:
+        raise LabError(f"no finished run in {', '.join(named)}")
+    return ResultTable(tuple(curves))
+
+
+def _cells(setting: Setting, curve: Curve, row: Row) -> dict[str, Any]:
+    """What a row says, by column."""
+    low, high = row.interval
+    tokens = {} if row.tokens is None else {"token_accuracy": row.token_accuracy}
+    return {
+        **{name: list(value) if isinstance(value, tuple) else value for name, value in setting.values},
+        **{name: getattr(row, name) for name in ("task", "model", "training", "seed", "length", "question", "run")},
+        **{name: getattr(row, name) for name in ("correct", "total", "accuracy", "right_tokens", "tokens")},
+        **tokens,
+        **{"setting": setting.name, "trained_to": curve.trained[1], "chance": curve.chance_at(row.length, row.question)},
+        **{"low": low, "high": high},
+    }
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) and 0 <= value <= 1 else str(value)

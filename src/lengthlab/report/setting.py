@@ -1,0 +1,69 @@
+"""Runs that differ in their seed alone, as one: named by what differs between them and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lengthlab.report.curves import Curve
+from lengthlab.report.scores import GOOD, Score, Series, one_a_seed
+from lengthlab.store.settings import Value, name_runs
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`values`: the settings that differ, by their names."""
+
+    name: str
+    values: tuple[tuple[str, Value], ...]
+    curves: tuple[Curve, ...]
+
+    @property
+    def first(self) -> Curve:
+        return self.curves[0]
+
+    @property
+    def lengths(self) -> list[int]:
+        return sorted({length for curve in self.curves for length in curve.lengths})
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """A series a question, the one that counts first."""
+        return tuple(self._series(question) for question in self.first.questions)
+
+    @property
+    def reach(self) -> int:
+        """The greatest length to which the mean over seeds is above 0.90 wherever it was measured; 0 if nowhere."""
+        reached = 0
+        for score in self.series[0].scores:
+            if (score.mean or 0.0) <= GOOD:
+                break
+            reached = score.length
+        return reached
+
+    def _series(self, question: str) -> Series:
+        found = [(length, [curve.row(length, question) for curve in self.curves]) for length in self.lengths]
+        return Series(question, tuple(Score(length, one_a_seed(filter(None, rows))) for length, rows in found))
+
+
+def settings_of(curves: Sequence[Curve]) -> list[Setting]:
+    """In the order in which their first runs come."""
+    told = name_runs({curve.first.run: curve.content for curve in curves})
+    groups: dict[str, list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault(str(curve.made["settings"]), []).append(curve)
+    ids = {settings: group[0].first.run for settings, group in groups.items()}
+    return [
+        Setting(told.names[run], tuple(zip(told.columns, told.values[run], strict=True)), tuple(groups[settings]))
+        for settings, run in ids.items()
+    ]
+
+
+def alike(settings: Sequence[Setting]) -> list[list[Setting]]:
+    """Those that can be compared together: of one task, asked the same, trained on the same lengths."""
+    groups: dict[str, list[Setting]] = {}
+    for setting in settings:
+        curve = setting.first
+        key = f"{curve.content.get('task', curve.first.task)} {curve.questions} {curve.trained}"
+        groups.setdefault(key, []).append(setting)
+    return list(groups.values())

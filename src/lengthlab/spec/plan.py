@@ -1,0 +1,178 @@
+"""A TOML file of runs: what all of them share, a table for each, and a grid of settings of which every combination is a run.
+
+    [defaults]
+    task = { name = "modulo-recall", keys = 128 }
+    model.width = 64
+    schedule = { name = "delayed", first = 2_000, joint = 8_000 }
+    lengths = [1, 10]
+    seeds = [0, 1, 2]
+
+    [grid]
+    model.name = ["attention-on-lstm", "hybrid-block"]
+    schedule.lr = [1e-4, 3e-4, 1e-3]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from lengthlab.errors import LabError, nearest, require
+from lengthlab.spec.grid import Choice, choices, label_of
+from lengthlab.spec.hints import hints_of
+from lengthlab.spec.run import Run
+from lengthlab.spec.toml import read
+
+Table = dict[str, Any]
+RUN = hints_of(Run)
+KEYS = (*RUN, "seeds", "grid")
+TABLES = ("defaults", "grid", "run")
+SEEDS = {"seed", "seeds"}
+"""Whoever gives one of them means it for both."""
+THINGS = ("task", "model", "schedule", "optimizer")
+
+
+def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
+    """The runs of a file, `task.modulus=7` and the like applied to each."""
+    path = Path(path)
+    tables = _tables(path)
+    runs: dict[str, Run] = {}
+    for number, table in enumerate(tables["run"] or [{}], start=1):
+        where = f"{path}, run {number}" if tables["run"] else str(path)
+        own = merged(tables["defaults"], table)
+        axes = _axes(tables["grid"], where) + _axes(own.pop("grid", {}), where)
+        for chosen in choices(axes):
+            try:
+                made = _runs(_chosen(own, chosen, overrides), path.parent)
+            except LabError as error:
+                words = ", ".join(choice.words for choice in chosen)
+                raise LabError(f"{where}{f', {words}' if words else ''}: {error}") from error.__cause__
+            for run in made:
+                runs.setdefault(run.id, run)
+    return list(runs.values())
+
+
+def _tables(path: Path) -> Table:
+    """The tables of a file, checked to be such."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LabError(f"{path} is not valid TOML: {error}") from None
+    for key, table in tables.items():
+        known = key in TABLES
+        require(known, f"{path}: unknown key '{key}'; runs are [[run]] tables, what they share is [defaults], beside a [grid]")
+        require(key == "run" or isinstance(table, dict), f"{path}: '{key}' must be a table, [{key}]")
+    listed = tables.get("run", [])
+    tabled = isinstance(listed, list) and all(isinstance(table, dict) for table in listed)
+    require(tabled and (len(listed) > 0 or "defaults" in tables), f"{path} has no [[run]] table")
+    return {"defaults": tables.get("defaults", {}), "grid": tables.get("grid", {}), "run": listed}
+
+
+def merged(old: Any, new: Any, thing: bool = False) -> Any:
+    """`new` over `old`: tables key by key, unless `new` is something of another name.
+
+    >>> merged({"model": {"width": 64}}, {"model": "lstm"})
+    {'model': {'width': 64, 'name': 'lstm'}}
+    >>> merged({"model": {"name": "transformer", "heads": 2}}, {"model": {"name": "lstm"}})
+    {'model': {'name': 'lstm'}}
+    """
+    if thing and isinstance(new, str):
+        new = {"name": new}
+    if thing and isinstance(old, str):
+        old = {"name": old}
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return deepcopy(new)
+    if _called(old) and _called(new) and _called(old) != _called(new):
+        return deepcopy(new)
+    again = SEEDS if new.keys() & SEEDS else set()
+    kept = {key: value for key, value in old.items() if key not in again}
+    return kept | {key: merged(old.get(key), item, key in THINGS) for key, item in new.items()}
+
+
+def _called(table: Table) -> Any:
+    return table.get("kind", table.get("name"))
+
+
+def _axes(table: Any, where: str, path: tuple[str, ...] = ()) -> list[list[Choice]]:
+    """The lists of a grid, each the choices of one setting."""
+    name = ".".join(("grid", *path))
+    require(isinstance(table, dict), f"{where}: {name} must be a table of lists, not {table!r}")
+    axes: list[list[Choice]] = []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            axes += _axes(value, where, (*path, key))
+            continue
+        listed = isinstance(value, list) and len(value) > 0
+        require(listed, f"{where}: {name}.{key} must be a list of what is to be tried, not {value!r}")
+        place = ("seed",) if (*path, key) == ("seeds",) else (*path, key)
+        axes.append([_choice(place, item) for item in value])
+    return axes
+
+
+def _choice(path: tuple[str, ...], value: Any) -> Choice:
+    """A table among the choices may say by `label` what it is to be called."""
+    if isinstance(value, dict) and isinstance(value.get("label"), str):
+        return Choice(path, {key: item for key, item in value.items() if key != "label"}, value["label"])
+    return Choice(path, value)
+
+
+def _chosen(table: Table, chosen: Sequence[Choice], overrides: Sequence[str]) -> Table:
+    """The table of one run: its own, with what was chosen of the grid, and what the command line says."""
+    made = deepcopy(table)
+    for choice in chosen:
+        made = _with(made, choice.path, choice.value)
+    for override in overrides:
+        _override(made, override)
+    label = label_of([choice for choice in chosen if choice.path != ("seed",)], str(made.get("label", "")))
+    return made | ({"label": label} if label else {})
+
+
+def _with(table: Table, path: tuple[str, ...], value: Any) -> Table:
+    """The table with a value in its place; what stands there by its name becomes a table first."""
+    key, *inner = path
+    if not inner:
+        return merged(table, {key: value})
+    there = table.get(key, {})
+    there = {"name": there} if isinstance(there, str) else there
+    require(isinstance(there, dict), f"grid: {key} is {there!r}, which has no keys")
+    return {**table, key: _with(there, tuple(inner), value)}
+
+
+def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
+    for key in table:
+        require(key in KEYS, f"unknown key '{key}'; {nearest(key, KEYS)}")
+    for key in ("task", "model", "schedule"):
+        require(key in table, f"'{key}' is missing")
+    require(not ("seed" in table and "seeds" in table), "give 'seed' or 'seeds', not both")
+    defaults = {field.name: field.default for field in fields(Run)}
+    kept = [key for key in table if key not in ("seed", "seeds")]
+    given = {key: read(table[key], RUN[key], key, folder, defaults[key]) for key in kept}
+    seeds = read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
+    require(len(seeds) > 0, "seeds must name at least one seed")
+    return [Run(**given, seed=seed) for seed in seeds]
+
+
+def _override(table: Table, override: str) -> None:
+    """Put one `key.key=value` into a run's table; what it says is checked where the table is read."""
+    path, equals, text = override.partition("=")
+    require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *outer, last = path.strip().split(".")
+    for key in outer:
+        inner = table.get(key, {})
+        named = isinstance(inner, str) and key not in ("name", "kind")
+        require(named or isinstance(inner, dict), f"--set {override}: {key} is {inner!r}, which has no keys")
+        table[key] = {"name": inner} if named else dict(inner)
+        table = table[key]
+    for key in SEEDS if not outer and last in SEEDS else ():
+        table.pop(key, None)
+    table[last] = value

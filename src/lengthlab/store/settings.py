@@ -1,0 +1,181 @@
+"""What runs are made of, and what differs between them: their names in every table, legend and live row. No torch.
+
+The content of a run (`run.json`) is read as settings: a path for each value, `schedule/phases/0/lr`. Runs are named by those
+that differ, never by a hash; runs that differ in their seed alone are of one setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Content = Mapping[str, Any]
+Path = tuple[str | int, ...]
+Value = str | int | float | bool | tuple[Any, ...] | None
+
+PHASES = ("schedule", "phases")
+NOT_SETTINGS = ("results", "seed", "evaluate", "label")
+LEFT_OUT = {"optimizer": {"kind": "adam", "beta1": 0.9, "beta2": 0.999}}
+"""What contents do not say where it is as usual."""
+INSIDE = ("part", "parts", "body", "kind", "arguments")
+"""Steps of a path that say nothing to a reader."""
+WORDS = {"schedule": "training", "times": "blocks", "length": "steps"}
+"""What a reader calls them."""
+ALONE = ("task", "model", "training", "part", "positions", "scores", "optimizer")
+"""Columns whose values say what they are: `rope`, and not `positions rope`."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Of runs, by id. `columns` are the settings that differ, `values` those of a run; `names` are one for each setting.
+
+    >>> contents = {run: {"model": {"name": "lstm", "width": width}} for run, width in (("a", 32), ("b", 64))}
+    >>> name_runs(contents)
+    Names(columns=('width',), values={'a': (32,), 'b': (64,)}, names={'a': 'width 32', 'b': 'width 64'})
+    """
+
+    columns: tuple[str, ...]
+    values: Mapping[str, tuple[Value, ...]]
+    names: Mapping[str, str]
+
+    def with_seeds(self, contents: Mapping[str, Content]) -> dict[str, str]:
+        """A name for each run: its setting's, and its seed where seeds differ.
+
+        >>> seeds = {run: {"model": {"name": "lstm"}, "seed": seed} for run, seed in (("a", 0), ("b", 1))}
+        >>> name_runs(seeds).with_seeds(seeds)
+        {'a': 'seed 0', 'b': 'seed 1'}
+        """
+        several = len({content.get("seed") for content in contents.values()}) > 1
+        if not several:
+            return dict(self.names)
+        one = len(set(self.names.values())) == 1 and not any(content.get("label") for content in contents.values())
+        seeds = {run: f"seed {content.get('seed')}" for run, content in contents.items()}
+        return seeds if one else {run: f"{self.names[run]}, {seeds[run]}" for run in contents}
+
+
+def name_runs(contents: Mapping[str, Content]) -> Names:
+    """Names for runs, from what differs between them; a label that its author gave comes first."""
+    settings = {run: dict(_flat(LEFT_OUT | _versioned(content, contents))) for run, content in contents.items()}
+    chosen = _columns(settings)
+    values = {run: tuple(own.get(path) for path in chosen.values()) for run, own in settings.items()}
+    names = {run: _name(chosen, values[run]) or _usual(settings[run]) for run in settings}
+    return Names(tuple(chosen), values, _labelled(names, contents))
+
+
+def shown(value: Value) -> str:
+    """A setting as tables have it.
+
+    >>> shown(3e-4), shown((1, 25)), shown(None), shown(True)
+    ('0.0003', '1…25', '–', 'yes')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "…".join(map(shown, value)) if len(value) == 2 else ", ".join(map(shown, value)) or "–"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _versioned(content: Content, contents: Mapping[str, Content]) -> dict[str, Any]:
+    """With the text of a user's file as its version: the first that is seen is 1."""
+    files = content.get("files")
+    if not isinstance(files, Mapping):
+        return dict(content)
+    seen = {name: list(dict.fromkeys(_text(other, name) for other in contents.values())) for name in files}
+    return {**content, "files": {name: f"version {seen[name].index(text) + 1}" for name, text in files.items()}}
+
+
+def _text(content: Content, name: str) -> Any:
+    files = content.get("files")
+    return files.get(name) if isinstance(files, Mapping) else None
+
+
+def _flat(data: Any, path: Path = ()) -> Iterable[tuple[Path, Value]]:
+    """A value for each path; a thing that has a name or a kind is a value itself, and so is a list of plain values."""
+    if isinstance(data, Mapping):
+        called = data.get("name", data.get("kind"))
+        if path and isinstance(called, str):
+            yield path, called
+        for key, item in data.items():
+            if path or key not in NOT_SETTINGS:
+                yield from _flat(item, (*path, key))
+    elif isinstance(data, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in data):
+        for number, item in enumerate(data):
+            yield from _flat(item, (*path, number))
+    else:
+        yield path, tuple(data) if isinstance(data, (list, tuple)) else data
+
+
+def _columns(settings: Mapping[str, Mapping[Path, Value]]) -> dict[str, Path]:
+    """The paths that tell settings apart, by the names of their columns: one for all that differ in the same way under the same
+    word, as the rate does in every phase.
+    """
+    paths = dict.fromkeys(path for own in settings.values() for path in own)
+    phases = {path[2] for path in paths if path[:2] == PHASES and len(path) > 2}
+    told: dict[tuple[str, Hashable], list[Path]] = {}
+    for path in paths:
+        if path[-1] not in ("kind", "name") and _differs(path, settings):
+            told.setdefault((_word(path), _partition(path, settings)), []).append(path)
+    words = [word for word, _ in told]
+    columns: dict[str, Path] = {}
+    for (word, _), alike in told.items():
+        path = alike[0]
+        everywhere = path[:2] != PHASES or {each[2] for each in alike} == phases
+        name = word if everywhere and words.count(word) == 1 else _longer(path)
+        columns["/".join(map(str, path)) if name in columns else name] = path
+    return columns
+
+
+def _differs(path: Path, settings: Mapping[str, Mapping[Path, Value]]) -> bool:
+    """Between two runs that are alike in all that it is a part of: what belongs to another model is that model's."""
+    above = [path[:end] for end in range(1, len(path))]
+    found: dict[Hashable, Value] = {}
+    for own in settings.values():
+        if found.setdefault(tuple(own.get(each) for each in above), own.get(path)) != own.get(path):
+            return True
+    return False
+
+
+def _partition(path: Path, settings: Mapping[str, Mapping[Path, Value]]) -> Hashable:
+    """Which runs are alike in it, whatever its values."""
+    values = [own.get(path) for own in settings.values()]
+    return tuple(values.index(value) for value in values)
+
+
+def _word(path: Path) -> str:
+    told = [step for step in path if isinstance(step, str) and step not in INSIDE]
+    if path[-1] in INSIDE or isinstance(path[-1], int):  # a thing among parts: what it is called says enough
+        return "part"
+    if len(told) > 1 and told[-2] == "lr":
+        return f"lr of {told[-1]}"
+    return WORDS.get(told[-1], told[-1])
+
+
+def _longer(path: Path) -> str:
+    """Where one word stands for several settings."""
+    if path[:2] == PHASES and isinstance(path[2], int):
+        return f"phase {path[2] + 1} {_word(path)}"
+    told = [str(step) for step in path if step not in INSIDE]
+    return " ".join(told[-2:])
+
+
+def _name(columns: Iterable[str], values: Sequence[Value]) -> str:
+    pairs = [(column, value) for column, value in zip(columns, values, strict=True) if value is not None]
+    return ", ".join(shown(value) if column in ALONE else f"{column} {shown(value)}" for column, value in pairs)
+
+
+def _usual(settings: Mapping[Path, Value]) -> str:
+    """Of a setting that nothing is compared with."""
+    return ", ".join(str(settings[path]) for path in (("model",), ("schedule",)) if path in settings)
+
+
+def _labelled(names: Mapping[str, str], contents: Mapping[str, Content]) -> dict[str, str]:
+    """With labels; where one stands for several settings, what differs is said too."""
+    labels = {run: str(content.get("label") or "") for run, content in contents.items()}
+    settings: dict[str, set[str]] = {}
+    for run, label in labels.items():
+        settings.setdefault(label, set()).add(names[run])
+    told: Callable[[str, str], str] = lambda run, label: label if len(settings[label]) == 1 else f"{label}, {names[run]}"
+    return {run: told(run, label) if label else names[run] for run, label in labels.items()}
