@@ -18,10 +18,10 @@ import pytest
 import lengthlab
 from command import Call
 from lengthlab.cli.demo import summary
-from lengthlab.cli.progress import Progress
 from lengthlab.cli.report import write_report
 from lengthlab.cli.work import show, work
 from lengthlab.experiments.demo import demo
+from lengthlab.launch.progress import Progress
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Schedule
 from lengthlab.spec.toml import read_plan
@@ -149,7 +149,7 @@ def watched(run: Run, store: Path, log: Sequence[dict[str, object]], capsys: pyt
     folder.write_json("run.json", run.to_json())
     for line in log:
         folder.append_log(line)
-    with folder.lock() if log else nullcontext(), Progress([run], str(store)):
+    with folder.lock() if log else nullcontext(), Progress([run], store, "training"):
         pass
     return capsys.readouterr().err
 
@@ -160,7 +160,7 @@ def test_a_plain_line_tells_run_phase_step_loss_accuracy_and_time_left(
     run = trained.runs[2]
     log = {"step": 50, "phase": 1, "loss": 1.25, "lr": 1e-3, "samples_per_second": 10.0, "accuracy": {"4": 0.75, "12": 0.5}}
     said = watched(run, tmp_path, [log], capsys)
-    assert said.startswith("hybrid-block delayed seed 0: ")
+    assert said.startswith("training\nhybrid-block delayed seed 0: ")
     # 50 more steps of 4 samples, 10 samples a second
     for word in ("phase 1/2, attention off", "step 50/100", "loss 1.2500", "0.75 n=4", "0.50 n=12", "time left 20 s or more"):
         assert word in said
@@ -171,7 +171,7 @@ def test_runs_of_the_first_version_are_watched_under_their_short_names(
 ) -> None:
     for path in [path for path in copied.store.iterdir() if (path / "run.json").exists()]:
         path.rename(path.with_name(path.name[:12]))
-    with Progress(copied.runs, str(copied.store)):
+    with Progress(copied.runs, copied.store, "training"):
         pass
     assert capsys.readouterr().err.count("finished") == len(copied.runs)
     assert call("train", copied.plan, "--store", copied.store).code == 0

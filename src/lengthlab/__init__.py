@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lengthlab import models as models
     from lengthlab import tasks as tasks
     from lengthlab.errors import LabError as LabError
+    from lengthlab.launch import train as train
     from lengthlab.launch import train_all as train_all
     from lengthlab.registry import register as register
     from lengthlab.spec.optimizer import Adam as Adam
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from lengthlab.switch import delay as delay
     from lengthlab.switch import delay_attention as delay_attention
     from lengthlab.training import Result as Result
-    from lengthlab.training import train as train
 
 _ROOMS = {
     "tasks": "tasks",
@@ -54,7 +54,7 @@ _ROOMS = {
     "end_to_end": "spec.schedule",
     "epochs": "spec.schedule",
     "Result": "training",
-    "train": "training",
+    "train": "launch",
     "train_all": "launch",
 }
 
