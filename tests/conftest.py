@@ -17,7 +17,7 @@ if not torch.cuda.is_available():
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The command line, in this process; where it trains, real workers do."""
+    """The command line, in this process; what it trains is small, so it is trained here, too."""
 
     def call(*words: object) -> Done:
         monkeypatch.setattr(sys, "argv", ["lengthlab", *map(str, words)])

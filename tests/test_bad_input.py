@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from command import Call, Done
-from lengthlab.spec.run import Run
 from lengthlab.spec.plan import read_plan
+from lengthlab.spec.run import Run
 from lengthlab.store import Folder, Store
 from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training import train
@@ -397,7 +397,7 @@ runpy.run_module("lengthlab", run_name="__main__", alter_sys=True)
 
 def with_little_disk(limit: int, *words: object) -> Done:
     """The command line where no file may grow past `limit` bytes, its workers included: writes fail as on a full disk."""
-    command = [sys.executable, "-c", LITTLE_DISK, str(limit), *map(str, words)]
+    command = [sys.executable, "-B", "-c", LITTLE_DISK, str(limit), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return Done(done.returncode, done.stdout, done.stderr)
 

@@ -18,13 +18,13 @@ import pytest
 import lengthlab
 from command import Call
 from lengthlab.cli.demo import summary
-from lengthlab.cli.progress import Progress
 from lengthlab.cli.report import write_report
 from lengthlab.cli.work import show, work
 from lengthlab.experiments.demo import demo
+from lengthlab.launch.progress import Progress
+from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Schedule
-from lengthlab.spec.plan import read_plan
 from lengthlab.store import Store
 
 COMMANDS = ("demo", "train", "reproduce", "evaluate", "report", "delay", "check", "tasks", "models", "experiments")
@@ -138,9 +138,9 @@ def test_without_a_terminal_progress_is_plain_lines(trained: Trained) -> None:
     assert "\x1b" not in trained.done.stderr
     for run in trained.runs:
         own = [line for line in lines if line.startswith(run.label)]
-        assert "waiting" in own[0]
         assert f"finished  step {run.steps}/{run.steps}  loss " in own[-1]
-    assert len(lines) < 40
+    assert lines[0].startswith("training on ")
+    assert len(lines) < 10
 
 
 def watched(run: Run, store: Path, log: Sequence[dict[str, object]], capsys: pytest.CaptureFixture[str]) -> str:
@@ -149,7 +149,7 @@ def watched(run: Run, store: Path, log: Sequence[dict[str, object]], capsys: pyt
     folder.write_json("run.json", run.to_json())
     for line in log:
         folder.append_log(line)
-    with folder.lock() if log else nullcontext(), Progress([run], str(store)):
+    with folder.lock() if log else nullcontext(), Progress([run], store, "training"):
         pass
     return capsys.readouterr().err
 
@@ -160,7 +160,7 @@ def test_a_plain_line_tells_run_phase_step_loss_accuracy_and_time_left(
     run = trained.runs[2]
     log = {"step": 50, "phase": 1, "loss": 1.25, "lr": 1e-3, "samples_per_second": 10.0, "accuracy": {"4": 0.75, "12": 0.5}}
     said = watched(run, tmp_path, [log], capsys)
-    assert said.startswith("hybrid-block delayed seed 0: ")
+    assert said.startswith("training\nhybrid-block delayed seed 0: ")
     # 50 more steps of 4 samples, 10 samples a second
     for word in ("phase 1/2, attention off", "step 50/100", "loss 1.2500", "0.75 n=4", "0.50 n=12", "time left 20 s or more"):
         assert word in said
@@ -171,7 +171,7 @@ def test_runs_of_the_first_version_are_watched_under_their_short_names(
 ) -> None:
     for path in [path for path in copied.store.iterdir() if (path / "run.json").exists()]:
         path.rename(path.with_name(path.name[:12]))
-    with Progress(copied.runs, str(copied.store)):
+    with Progress(copied.runs, copied.store, "training"):
         pass
     assert capsys.readouterr().err.count("finished") == len(copied.runs)
     assert call("train", copied.plan, "--store", copied.store).code == 0
@@ -181,17 +181,20 @@ def test_a_run_that_has_logged_nothing_waits(trained: Trained, tmp_path: Path, c
     assert "waiting" in watched(trained.runs[0], tmp_path, [], capsys)
 
 
-def test_in_a_terminal_a_live_table_shows_a_row_for_each_run(trained: Trained) -> None:
+def test_in_a_terminal_a_live_table_shows_a_row_for_each_run_and_a_line_for_all(trained: Trained, tmp_path: Path) -> None:
     mine, theirs = pty.openpty()
-    command = [sys.executable, "-m", "lengthlab", "train", str(trained.plan), "--store", str(trained.store)]
+    command = [sys.executable, "-m", "lengthlab", "train", str(trained.plan), "--store", str(tmp_path)]
     wide = os.environ | {"COLUMNS": "140", "TERM": "xterm"}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=wide)
     os.close(theirs)
     said = read_all(mine)
     assert process.wait(60) == 0
     assert "\x1b[" in said
-    for word in ("phase", "step", "loss", "in range", "beyond", "time left", *(run.label for run in trained.runs)):
+    labels = [run.label for run in trained.runs]
+    for word in ("phase", "step", "loss", "in range", "beyond", "time left", "4 of 4 runs finished", *labels):
         assert word in said
+    last = said[said.rindex("time left") :]
+    assert sorted(labels, key=last.index) == labels  # rows keep their order
 
 
 def read_all(terminal: int) -> str:
@@ -307,7 +310,7 @@ def test_the_demo_compares_like_with_like() -> None:
 
 def test_the_demo_at_a_tiny_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [replace(run, schedule=tiny(run.schedule), batch=4) for run in demo((0,))]
-    curves = work(runs, str(tmp_path), "cpu", workers=2, experiment="demo")
+    curves = work(runs, str(tmp_path), "cpu", experiment="demo")
     show(curves, as_json=True)
     rows = json.loads(capsys.readouterr().out)
     assert {(row["experiment"], row["training"]) for row in rows} == {("demo", "end-to-end"), ("demo", "delayed")}

@@ -39,6 +39,7 @@ INTEGRATED = {
     "transformers": ("integrations.huggingface", "integrations.configs", "models.causal_lm"),
     "pytorch_lightning": ("integrations.lightning",),
     "lightning": ("integrations.lightning",),
+    "IPython": ("launch.progress",),
 }
 """Libraries of others, and who alone knows them; outside `integrations` not before they are needed."""
 

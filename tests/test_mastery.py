@@ -17,10 +17,10 @@ from torch import nn
 import lengthlab as ll
 from command import Call
 from lengthlab import registry
-from lengthlab.cli.progress import Progress
 from lengthlab.device import settled
 from lengthlab.evaluation.accuracy import evaluation_set
 from lengthlab.experiments import Arm, Size, Study
+from lengthlab.launch.progress import Progress
 from lengthlab.models import Attention, Lstm, Model, Randomized, chain
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed
@@ -264,7 +264,7 @@ def watched(store: Path, log: Sequence[Mapping[str, Any]], capsys: pytest.Captur
     folder.write_json("run.json", RUN.to_json())
     for line in log:
         folder.append_log({"loss": 1.0, "samples_per_second": 16.0, **line})
-    with folder.lock(), Progress([RUN], str(store)):
+    with folder.lock(), Progress([RUN], store, "training"):
         pass
     return capsys.readouterr().err
 
@@ -288,7 +288,7 @@ def test_progress_knows_what_was_not_needed(
 
 
 def test_a_finished_run_shows_the_steps_that_it_made(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress([RUN], str(trained)):
+    with Progress([RUN], trained, "training"):
         pass
     assert "finished  step 180/180  loss" in capsys.readouterr().err
 

@@ -11,9 +11,9 @@ import pytest
 from lengthlab.errors import LabError
 from lengthlab.models import LogN, NoPositions, PlainScores, Rope, attention_on_lstm, lstm, sandwich, transformer
 from lengthlab.spec.optimizer import Adam
+from lengthlab.spec.plan import _override, read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, delayed, end_to_end, epochs
-from lengthlab.spec.plan import _override, read_plan
 from lengthlab.tasks import ModuloRecall, modulo, recall
 
 # The example of the design, with keys enough for length 1000 and a schedule for the second run.

@@ -12,8 +12,8 @@ from lengthlab import registry
 from lengthlab.errors import LabError
 from lengthlab.models import Attention, Lstm, Model, Part, Positions, Scores, chain, named, parallel, residual
 from lengthlab.registry import look_up, registered
-from lengthlab.spec.run import Run
 from lengthlab.spec.plan import read_plan
+from lengthlab.spec.run import Run
 
 TOML = """[[run]]
 task = "modulo"

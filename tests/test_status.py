@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lengthlab.cli.progress import Progress, plain, table
+from lengthlab.launch.progress import Progress
+from lengthlab.launch.table import plain, table
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Epochs, Mastered, Phase, Schedule, end_to_end
 from lengthlab.store import Folder, Status, Store, Watch
@@ -457,7 +458,7 @@ def test_names_are_text_and_neither_markup_nor_orders_to_the_terminal(
     assert plain(failed) == "failed  no [/x] here\\x1b[2J"
     run = small_run(Schedule(name + "\x1b[2J", (Phase(5),)))
     folder_of(tmp_path, run).write_json("run.json", run.to_json())
-    with Progress([run], str(tmp_path)):
+    with Progress([run], tmp_path, "training"):
         pass
     said = capsys.readouterr().err
     assert name in said
@@ -470,9 +471,10 @@ def test_a_run_that_a_worker_gave_up_and_one_that_waits_to_go_on_are_told_apart(
     other = delayed_run(100, 50, 50, seed=1)
     begun(tmp_path, line(50))
     begun(tmp_path, line(50), run=other)
-    with Progress([RUN, other], str(tmp_path)) as progress:
-        progress.look({RUN.id: "out of memory"})
+    with Progress([RUN, other], tmp_path, "training on cpu, 2 threads") as progress:
+        progress.tell({RUN.id: "out of memory"})
     assert capsys.readouterr().err.splitlines() == [
+        "training on cpu, 2 threads",
         "seed 0: failed  out of memory",
         "seed 1: waiting  step 50/200  loss 1.5000",
     ]

@@ -10,9 +10,9 @@ import pytest
 
 from command import Call
 from lengthlab.errors import LabError
+from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.script import definitions
-from lengthlab.spec.plan import read_plan
 from lengthlab.store import Folder, Store
 from lengthlab.store.ids import hash_of
 from lengthlab.training import measure

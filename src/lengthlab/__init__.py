@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lengthlab import models as models
     from lengthlab import tasks as tasks
     from lengthlab.errors import LabError as LabError
+    from lengthlab.launch import train as train
     from lengthlab.launch import train_all as train_all
     from lengthlab.registry import register as register
     from lengthlab.report.result_table import ResultTable as ResultTable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lengthlab.spec.grid import grid as grid
     from lengthlab.spec.optimizer import Adam as Adam
     from lengthlab.spec.optimizer import AdamW as AdamW
+    from lengthlab.spec.plan import read_plan as read_plan
     from lengthlab.spec.rate import Cosine as Cosine
     from lengthlab.spec.rate import Linear as Linear
     from lengthlab.spec.rate import WarmUp as WarmUp
@@ -28,12 +30,10 @@ if TYPE_CHECKING:
     from lengthlab.spec.schedule import delayed as delayed
     from lengthlab.spec.schedule import end_to_end as end_to_end
     from lengthlab.spec.schedule import epochs as epochs
-    from lengthlab.spec.plan import read_plan as read_plan
     from lengthlab.switch import Stages as Stages
     from lengthlab.switch import delay as delay
     from lengthlab.switch import delay_attention as delay_attention
     from lengthlab.training import Result as Result
-    from lengthlab.training import train as train
 
 _ROOMS = {
     "tasks": "tasks",
@@ -60,7 +60,7 @@ _ROOMS = {
     "end_to_end": "spec.schedule",
     "epochs": "spec.schedule",
     "Result": "training",
-    "train": "training",
+    "train": "launch",
     "train_all": "launch",
 }
 

@@ -45,6 +45,13 @@ def register(kind: Any, name: str, maker: Maker | None = None) -> Any:
     return maker
 
 
+def register_all(names: Mapping[Any, Mapping[str, Callable[..., Any]]]) -> None:
+    """What a room holds, by kind."""
+    for kind, makers in names.items():
+        for name, maker in makers.items():
+            register(kind, name, maker)
+
+
 def registered(kind: Any) -> Mapping[str, Callable[..., Any]]:
     """All names of a kind and what they stand for, in the order in which they were registered."""
     return MappingProxyType(_MAKERS.get(kind, {}))

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from lengthlab.bench.measurement import PARTS, Findings
-from lengthlab.cli.call import best_device
+from lengthlab.cli import options
 from lengthlab.cli.pages import say, show_page
 from lengthlab.errors import LabError, nearest, require
 
@@ -30,12 +30,12 @@ class Parts(click.ParamType):  # type: ignore[type-arg]  # older click cannot be
 
 
 @click.command()
-@click.option("--device", help="cpu, cuda, cuda:1; if not given, cuda where there is one, else cpu.")
+@options.device
 @click.option("--size", type=SIZE, help="Of the models: the paper's, or the demo's; if not given, the demo's on a CPU.")
 @click.option("--part", "parts", type=Parts(), help=f"Some of {','.join(PARTS)}; all if not given. The floor takes one along.")
 @click.option("--json", "as_json", is_flag=True, help="Print the data as JSON instead of tables.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write bench.json and bench.md there.")
-def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, as_json: bool, out: Path | None) -> None:
+def bench(device: str, size: str | None, parts: tuple[str, ...] | None, as_json: bool, out: Path | None) -> None:
     """Our speed against the textbook PyTorch loop: same math, same samples a step, same machine, in one go.
 
     \b
@@ -48,13 +48,16 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     # Streams of one process share 8 queues to the GPU unless told otherwise, before the GPU is first touched.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     from lengthlab.cli.timing import PATIENCE, find
-    from lengthlab.device import device_named
+    from lengthlab.device import AUTO, device_named, in_words
 
-    place = device_named(device or best_device())
+    place = device_named(device)
+    if device == AUTO and place.type not in PATIENCE:
+        place = device_named("cpu")
     require(place.type in PATIENCE, f"the bench times cpu or cuda, not '{place.type}'")
     if out:
         _prepare(out)
     try:
+        click.echo(f"timing on {in_words(place, os.cpu_count() or 1)}", err=True)
         findings = find(place, size or ("paper" if place.type == "cuda" else "demo"), parts or tuple(PARTS))
     except KeyboardInterrupt:
         click.echo("lengthlab: stopped; of a bench that was stopped nothing is kept", err=True)

@@ -1,4 +1,4 @@
-"""How a command was called: what the user typed, and where it runs if that was not said."""
+"""How a command was called: what the user typed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,3 @@ def typed() -> str:
         if before not in PLACES and word.split("=")[0] not in PLACES:
             words.append(word)
     return shlex.join(["lengthlab", *words])
-
-
-def best_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -6,12 +6,14 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli.names import names_in
 from lengthlab.cli.pages import say
 from lengthlab.errors import LabError, nearest
+from lengthlab.registry import kebab
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
@@ -27,17 +29,16 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @JSON
 def tasks(name: str | None, as_json: bool) -> None:
     """What is learned. With a NAME (or my_tasks.py:Parity): a sample, what is scored, chance, trivial scores."""
-    from lengthlab.registry import registered
+    known = names_in("tasks", "Task")
+    if name is None:
+        _list(known, as_json)
+        return
     from lengthlab.spec.toml import make
     from lengthlab.tasks import Task
     from lengthlab.tasks.card import card
 
-    known = registered(Task)
-    if name is None:
-        _list(known, as_json)
-    else:
-        made = card(make(Task, name))
-        click.echo(json.dumps(asdict(made), indent=1) if as_json else _task_card(made, _about(known.get(name)) or made.about))
+    made = card(make(Task, name))
+    click.echo(json.dumps(asdict(made), indent=1) if as_json else _task_card(made, known.get(name) or made.about))
 
 
 def _task_card(card: Card, about: str) -> str:
@@ -66,17 +67,16 @@ def models(name: str | None, as_json: bool) -> None:
     """Who learns it, and the parts that it can be made of. With a NAME (or my_models.py:three_lstms): its composition,
     parameters, what delay switches off.
     """
-    from lengthlab.models import AnyModel, Model, Part, Positions, Scores
+    if name is None:
+        kinds = ("Part", "Positions", "Scores")
+        choices = {f"{kebab(kind)}={part}": about for kind in kinds for part, about in names_in("models", kind).items()}
+        _list(names_in("models", "AnyModel") | choices, as_json)
+        return
+    from lengthlab.models import AnyModel, Model
     from lengthlab.models.outline import outline
-    from lengthlab.registry import registered, word_for
     from lengthlab.spec.toml import make
     from lengthlab.tasks import ModuloRecall
 
-    if name is None:
-        kinds = (Part, Positions, Scores)
-        named = {f"{word_for(kind)}={part}": maker for kind in kinds for part, maker in registered(kind).items()}
-        _list({**registered(AnyModel), **named}, as_json)
-        return
     model, vocabulary = make(AnyModel, name), ModuloRecall().vocabulary
     if not isinstance(model, Model):
         lines = str(model.build(vocabulary)).splitlines()
@@ -126,7 +126,7 @@ def experiments(name: str | None, as_json: bool) -> None:
 
     about = {"demo": inspect.getdoc(demo) or "", **{study.name: study.about for study in studies().values()}}
     if name is None:
-        _list_texts(about, as_json)
+        _list(about, as_json)
         return
     if name not in about and not is_reference(name):
         raise LabError(f"unknown experiment '{name}'; {nearest(name, about)}; a study of your own is named my_study.py:STUDY")
@@ -144,20 +144,11 @@ def experiments(name: str | None, as_json: bool) -> None:
         say(f"  {run.id}  {run.title}, task {run.task.name}, {steps}")
 
 
-def _list(named: Mapping[str, Any], as_json: bool) -> None:
-    _list_texts({name: _about(maker) for name, maker in named.items()}, as_json)
-
-
-def _list_texts(texts: Mapping[str, str], as_json: bool) -> None:
+def _list(texts: Mapping[str, str], as_json: bool) -> None:
     about = {name: (text.strip().splitlines() or [""])[0] for name, text in texts.items()}
     wide = max(20, *map(len, about))
     lines = [f"{visible(name):{wide}} {visible(text)}" for name, text in about.items()]
     click.echo(json.dumps(about, indent=1) if as_json else "\n".join(lines))
-
-
-def _about(maker: object) -> str:
-    """The first line of its docstring."""
-    return (inspect.getdoc(maker) or "").splitlines()[0] if maker else ""
 
 
 def _scores(scores: Mapping[str, float]) -> str:

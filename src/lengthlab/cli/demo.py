@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Weights and data are drawn from it.")
 @options.store
 @options.device
+@options.progress
 @options.as_json
-def demo(seed: int, store: str, device: str, as_json: bool) -> None:
+def demo(seed: int, store: str, device: str, progress: bool, as_json: bool) -> None:
     """See the effect: one small hybrid, trained end to end and with delayed attention, on this machine, in minutes.
 
     Both are trained on sequences of 1 to 10 key-value pairs, side by side, the delayed one with no more steps, and then
@@ -29,7 +30,7 @@ def demo(seed: int, store: str, device: str, as_json: bool) -> None:
     from lengthlab.cli.work import show, work
     from lengthlab.experiments.demo import demo as runs_of_demo
 
-    curves = work(runs_of_demo([seed]), store, device, workers=2, experiment="demo")
+    curves = work(runs_of_demo([seed]), store, device, progress=progress, experiment="demo")
     show(curves, as_json)
     click.echo(summary(curves), err=as_json)
     for path in write_report(curves, Path(store) / f"demo-seed-{seed}"):

@@ -12,7 +12,13 @@ from lengthlab.errors import require
 store = click.option(
     "--store", default="runs", show_default=True, type=click.Path(), metavar="FOLDER", help="Where runs are kept."
 )
-device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
+device = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="cpu, cuda, cuda:1, mps; auto: cuda where there is one, then mps, then cpu.",
+)
+progress = click.option("--progress/--no-progress", default=True, help="Show where the runs are, and how long they will take.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 precision = click.option(
     "--precision",
@@ -28,7 +34,8 @@ class Asked:
     """
 
     store: str
-    device: str | None
+    device: str
+    progress: bool
     precision: str | None
     have: tuple[str, ...]
     sources: tuple[str, ...]
@@ -36,7 +43,7 @@ class Asked:
     page: Path | None
 
     def __post_init__(self) -> None:
-        trains = bool(self.device or self.precision or self.have)
+        trains = self.device != "auto" or self.precision or self.have
         page = self.page is None or self.page.suffix == ".md"
         require(page, f"--page is a file that ends in .md, not {self.page}: its figures go to a folder of that name beside it")
         require(not (self.sources and trains), "--from trains nothing, so it takes no --device, no --precision and no --have")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lengthlab.cli import options
-from lengthlab.cli.call import best_device, typed
+from lengthlab.cli.call import typed
 from lengthlab.cli.options import Asked
 from lengthlab.cli.pages import say
 from lengthlab.errors import require
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 )
 @click.option("--check", is_flag=True, help="Say which committed pages differ from published rows; exit code 1 if any does.")
 @options.store
-@click.option("--device", help="cpu, cuda, cuda:1, mps; if not given, cuda where there is one, else cpu.")
+@options.device
+@options.progress
 @options.precision
 @click.option(
     "--have", multiple=True, metavar="FOLDER", help="Rows that are there: only what they lack is trained; may be repeated."
@@ -60,7 +61,7 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
 
     asked = Asked(**given)
     if check:
-        others = (size, parts, seeds, asked.device, asked.precision, asked.have, asked.sources, asked.out, asked.page)
+        others = (size, parts, seeds, asked.device != "auto", asked.precision, asked.have, asked.sources, asked.out, asked.page)
         require(not any(others), "--check compares committed pages with published rows: it takes no other option")
         check_pages([find_study(name)] if name else list(studies().values()))
         return
@@ -96,12 +97,13 @@ def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: 
 
 def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> Results:
     from lengthlab.cli.reproduction import train
+    from lengthlab.device import device_named
     from lengthlab.report.evidence import Wanted
     from lengthlab.report.publication import beside_rows
     from lengthlab.report.results import gather
 
-    device = asked.device or best_device()
-    suited = [each for each in study.sizes if not each.gpu or device.startswith("cuda")]
+    device = device_named(asked.device)
+    suited = [each for each in study.sizes if not each.gpu or device.type == "cuda"]
     chosen = study.size(size) if size else (suited or list(study.sizes))[0]
     wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections if each.usual), typed())
     out = asked.folder(study.name, chosen.name, *(section.name for section in sections))

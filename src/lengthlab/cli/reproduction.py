@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,13 @@ from lengthlab.store.ids import SHORT
 from lengthlab.store.status import duration
 
 if TYPE_CHECKING:
+    import torch
+
     from lengthlab.report.curves import Curve
     from lengthlab.spec.run import Run
 
 
-def train(wanted: Wanted, seeds: int, device: str, asked: Asked, out: Path) -> Evidence:
+def train(wanted: Wanted, seeds: int, device: torch.device, asked: Asked, out: Path) -> Evidence:
     """Train what neither the store nor the rows at hand have. On Ctrl-C the rows of what is finished are written, and
     KeyboardInterrupt goes up.
     """
@@ -42,7 +45,7 @@ def train(wanted: Wanted, seeds: int, device: str, asked: Asked, out: Path) -> E
         return together({"what was trained": replace(trained, traces=timed(trained.traces, steps)), "--have": known})
 
     try:
-        return found(work(runs, asked.store, device, precision=asked.precision) if runs else [])
+        return found(work(runs, asked.store, str(device), precision=asked.precision, progress=asked.progress) if runs else [])
     except KeyboardInterrupt:
         place = Store(asked.store)
         finished, _ = read_curves([place.folder(run.id) for run in runs if place.folder(run.id).finished])
@@ -52,8 +55,9 @@ def train(wanted: Wanted, seeds: int, device: str, asked: Asked, out: Path) -> E
         raise
 
 
-def _announce(runs: Sequence[Run], device: str, asked: Asked) -> dict[str, float]:
+def _announce(runs: Sequence[Run], device: torch.device, asked: Asked) -> dict[str, float]:
     """Say how much there is to do, and how long it will take; the seconds of a step of each run that was timed for that."""
+    from lengthlab.device import in_words
     from lengthlab.store import Store
     from lengthlab.training.forecast import forecast, steps_done
 
@@ -63,6 +67,7 @@ def _announce(runs: Sequence[Run], device: str, asked: Asked) -> dict[str, float
     if not left:
         return {}
     click.echo("Timing a few steps of each kind.", err=True)
-    ahead = forecast(left, device, steps_done(left, asked.store), asked.precision)
-    click.echo(f"The other {len(left)} take about {duration(ahead.seconds)} on {device}.", err=True)
+    ahead = forecast(left, str(device), steps_done(left, asked.store), asked.precision)
+    where = in_words(device, os.cpu_count() or 1)
+    click.echo(f"The other {len(left)} take about {duration(ahead.seconds)} on {where}.", err=True)
     return dict(ahead.steps)

@@ -15,6 +15,7 @@ from lengthlab.cli import options
 @options.store
 @options.device
 @options.precision
+@options.progress
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at a time on CPUs; one for each core if not given.")
 @options.as_json
 def train(
@@ -23,6 +24,7 @@ def train(
     store: str,
     device: str,
     precision: str | None,
+    progress: bool,
     workers: int | None,
     as_json: bool,
 ) -> None:
@@ -44,5 +46,5 @@ def train(
     from lengthlab.spec.plan import read_plan
 
     runs = read_plan(plan, overrides)
-    curves = work(runs, store, device, workers, precision)
+    curves = work(runs, store, device, workers, precision, progress)
     show(curves, as_json)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 import click
 
 from lengthlab.cli.pages import say
-from lengthlab.cli.progress import Progress
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
@@ -24,13 +25,14 @@ def work(
     device: str,
     workers: int | None = None,
     precision: str | None = None,
+    progress: bool = True,
     experiment: str = "",
 ) -> list[Curve]:
     """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
-    from lengthlab.launch import train_all
+    from lengthlab.launch import try_all
 
-    with Progress(runs, store) as progress:
-        outcomes = train_all(runs, store, device, workers, progress.look, precision)
+    with redirect_stdout(sys.stderr):  # what users' code prints while it trains is no part of the answer
+        outcomes = try_all(runs, store, device, workers, precision, progress)
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed and len(runs) == 1:
         raise RunFailed(_failure(failed[0]))

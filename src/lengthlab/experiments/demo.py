@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from lengthlab.models import hybrid_block
-from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import Mastered, delayed, end_to_end
-from lengthlab.tasks import ModuloRecall
+if TYPE_CHECKING:
+    from lengthlab.spec.run import Run
 
 LENGTHS = (5, 10, 20, 30, 40, 60)
 
@@ -23,6 +22,11 @@ def demo(seeds: Sequence[int] = (0,)) -> list[Run]:
     Cost: about 4 minutes for a seed on 2 slow cores.
     Command: lengthlab demo
     """
+    from lengthlab.models import hybrid_block
+    from lengthlab.spec.run import Run
+    from lengthlab.spec.schedule import Mastered, delayed, end_to_end
+    from lengthlab.tasks import ModuloRecall
+
     # Nine values, 0 to 8, so that odd ones are the rarer: with ten, one end-to-end seed of three stayed below 0.95 at n = 10
     # after 7,500 steps (docs/demo.md).
     task = ModuloRecall(modulus=2, values=9, keys=64)

@@ -1,4 +1,8 @@
-"""Where runs are placed: in processes of this machine (local.py), each of them a worker (worker.py)."""
+"""Where runs are placed (local.py): in this process (here.py) or in others (processes.py), each of them a worker (worker.py);
+what is shown meanwhile (progress.py, table.py).
+"""
 
 from lengthlab.launch.local import Outcome as Outcome
+from lengthlab.launch.local import train as train
 from lengthlab.launch.local import train_all as train_all
+from lengthlab.launch.local import try_all as try_all

@@ -1,30 +1,25 @@
-"""Many runs, several processes. Processes talk through the store alone: whoever wants to watch reads the logs there."""
+"""Runs of this machine: small ones are trained in this process (here.py), the others by workers (processes.py), under watch."""
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import mkstemp
-from time import sleep
 
-from lengthlab.device import device_named
-from lengthlab.errors import LabError, explain, require
+import torch
+
+from lengthlab import training
+from lengthlab.device import AUTO, device_named, in_words
+from lengthlab.errors import LabError, RunFailed, explain, require
+from lengthlab.launch.here import Tell, seconds_here, train_here
+from lengthlab.launch.processes import work
+from lengthlab.launch.progress import Progress
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
 from lengthlab.training.precision import precision_named
 from lengthlab.training.result import Result, claim, measure
-
-POLL_SECONDS = 0.1
-
-Watch = Callable[[Mapping[str, str]], None]
 
 
 @dataclass(frozen=True)
@@ -36,133 +31,109 @@ class Outcome:
     error: str | None
 
 
+def train(
+    run: Run,
+    store: str | os.PathLike[str] = "runs",
+    device: str = AUTO,
+    precision: str | None = None,
+    progress: bool = True,
+) -> Result:
+    """Train a run and measure it, in this process. Goes on where it was if the folder is there; returns at once if finished.
+
+    Where it is and how long it will take is shown on standard error, unless `progress` is False.
+
+    >>> import lengthlab as ll, tempfile
+    >>> task, model = ll.tasks.ModuloRecall(modulus=2, keys=8), ll.models.lstm(width=8)
+    >>> run = ll.Run(task, model, ll.end_to_end(5), lengths=(1, 2), batch=4)
+    >>> with tempfile.TemporaryDirectory() as store:
+    ...     result = ll.train(run, store, progress=False)
+    ...     0 <= result.accuracy(length=8) <= 1
+    True
+    """
+    refuse_while_loading("train")
+    place, chosen = Store(store), device_named(device)
+    left = [] if place.folder(run.id).finished else [run]  # a run that cannot be kept is refused before anything is written
+    place.prepare()
+    with _shown(left, place, chosen, 1, progress):
+        return training.train(run, store, device, precision)
+
+
 def train_all(
     runs: Sequence[Run],
     store: str | os.PathLike[str] = "runs",
-    device: str = "cpu",
+    device: str = AUTO,
     workers: int | None = None,
-    watch: Watch = lambda failed: None,
     precision: str | None = None,
-) -> list[Outcome]:
-    """Train runs in worker processes, one thread each, and wait for them; finished ones are only read.
+    progress: bool = True,
+) -> list[Result]:
+    """Train runs, as many at a time as there are cores, one thread each, and wait for them; finished ones are only read.
 
-    `watch` is called every tenth of a second with the reasons of the runs that failed so far, by id. Ctrl-C stops the
-    workers after the step (on a GPU: the 50 steps) under way and goes up as KeyboardInterrupt.
+    A result for each run, in their order. Where runs fail, the others are trained to their end; then RunFailed names those
+    that did, and `lengthlab.results(store)` has the others.
+
+    Small runs are trained in this process, larger ones in workers (`here.seconds_here` says which); with `workers`, all are
+    trained by so many of these. Where the runs are and how long they will take is shown on standard error, unless `progress`
+    is False. Ctrl-C stops them after the step (on a GPU: the 50 steps) under way and goes up as KeyboardInterrupt.
     """
     refuse_while_loading("train_all")
-    precision_named(precision, device_named(device))
+    outcomes = try_all(runs, store, device, workers, precision, progress)
+    failed = [f"{outcome.run.title} (run {outcome.run.id}): {outcome.error}" for outcome in outcomes if outcome.error]
+    if failed:
+        raise RunFailed(f"{len(failed)} of {len(runs)} runs failed. {'; '.join(failed)}")
+    return [outcome.result for outcome in outcomes if outcome.result]
+
+
+def try_all(
+    runs: Sequence[Run],
+    store: str | os.PathLike[str] = "runs",
+    device: str = AUTO,
+    workers: int | None = None,
+    precision: str | None = None,
+    progress: bool = True,
+) -> list[Outcome]:
+    """As `train_all`; what became of each run, well or not."""
+    place, chosen = Store(store), device_named(device)
+    kept_in = precision_named(precision, chosen)
     require(workers is None or workers >= 1, f"workers must be at least 1, not {workers}")
-    place, by_id = Store(store), {run.id: run for run in runs}
     place.prepare()
-    unfinished, broken = [], {}
-    for run in by_id.values():
-        folder = place.folder(run.id)
-        if not folder.finished:
-            try:
-                claim(folder, run)
-                unfinished.append(run.id)
-            except LabError as error:
-                broken[run.id] = str(error)
-    packs = [unfinished] if device.startswith("cuda") else [[run_id] for run_id in unfinished]
-    command = [str(place.root), device, precision or ""]
-    errors = broken | _work([pack for pack in packs if pack], command, workers or default_workers(device), watch)
+    left, errors = _claimed(runs, place)
+    number = workers or default_workers(chosen)
+    with _shown(left, place, chosen, min(number, len(left)), progress) as tell:
+        seconds = 0.0 if workers else seconds_here(left, chosen, number)
+        errors |= train_here(left, place, chosen, kept_in, seconds, tell) if seconds else {}
+        unfinished = [run.id for run in left if run.id not in errors and not place.folder(run.id).finished]
+        packs = [unfinished] if chosen.type == "cuda" else [[run_id] for run_id in unfinished]
+        command = [str(place.root), str(chosen), precision or ""]
+        errors |= work([pack for pack in packs if pack], command, number, lambda more: tell(errors | dict(more)))
     return [_outcome(run, place, device, errors) for run in runs]
 
 
-def default_workers(device: str) -> int:
+def default_workers(device: torch.device) -> int:
     """A CPU run uses one core; the runs on a GPU share one process."""
-    return (os.cpu_count() or 1) if device == "cpu" else 1
+    return (os.cpu_count() or 1) if device.type == "cpu" else 1
 
 
-def _work(packs: list[list[str]], command: list[str], number: int, watch: Watch) -> dict[str, str]:
-    """Keep so many workers busy until nothing is left; the errors, by run."""
-    waiting = list(packs)
-    workers: list[Worker] = []
-    errors: dict[str, str] = {}
-    try:
-        while waiting or workers:
-            while waiting and len(workers) < number:
-                workers.append(Worker(command, waiting.pop(0)))
-            for worker in list(workers):
-                errors |= worker.listen()
-                if worker.gone:
-                    workers.remove(worker)
-                elif worker.idle:
-                    worker.give(waiting.pop(0) if waiting else [])
-            watch(dict(errors))
-            sleep(POLL_SECONDS)
-    finally:
-        for worker in workers:
-            worker.process.send_signal(signal.SIGINT)
-        for worker in workers:
-            worker.process.communicate()
-            worker.said.unlink(missing_ok=True)
-    return errors
+def _claimed(runs: Sequence[Run], store: Store) -> tuple[list[Run], dict[str, str]]:
+    """The runs that are not finished, each with a folder that says so; and by id, why one cannot have its folder."""
+    left, broken = [], {}
+    for run in {run.id: run for run in runs}.values():
+        folder = store.folder(run.id)
+        try:
+            claim(folder, run)
+            left += [] if folder.finished else [run]
+        except LabError as error:
+            broken[run.id] = str(error)
+    return left, broken
 
 
-class Worker:
-    """A process that trains one pack of runs after the other: to start one takes longer than a small run.
-
-    It is in a session of its own, so that Ctrl-C reaches the parent alone, which passes it on once; and it speaks to a file,
-    because a pipe would stop one that says more than a pipe holds.
-    """
-
-    def __init__(self, command: list[str], pack: list[str]) -> None:
-        number, said = mkstemp(prefix="lengthlab-")
-        with os.fdopen(number, "wb") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "lengthlab.launch.worker", *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=file,
-                text=True,
-                start_new_session=True,
-            )
-        self.said = Path(said)
-        self.gone = False
-        self._heard, self._last = 0, "no text"
-        self.give(pack)
-
-    def give(self, pack: list[str]) -> None:
-        """The next runs to train; none says that there will be no more."""
-        self.pack, self._dismissed = set(pack), not pack
-        assert self.process.stdin is not None
-        with suppress(OSError):  # a worker that died meanwhile: the next look finds out
-            self.process.stdin.write(" ".join(pack) + "\n")
-            self.process.stdin.flush()
-
-    @property
-    def idle(self) -> bool:
-        """Waits for runs."""
-        return not self.pack and not self._dismissed
-
-    def listen(self) -> dict[str, str]:
-        """What failed since the last time; notes whether the pack is done and whether the process is gone."""
-        code = self.process.poll()  # before its words are read, so that the last ones are among them
-        errors: dict[str, str] = {}
-        for line in self._new_lines(all_of_it=code is not None):
-            try:
-                said = json.loads(line)
-                errors |= {said["run"]: said["error"]} if "run" in said else {}
-                self.pack -= {*said.get("done", ()), said.get("run")}
-            except (ValueError, KeyError, TypeError, AttributeError):
-                self._last = line.strip() or self._last  # of libraries, or of an interpreter that gives up
-        if code is not None:
-            self.gone = True
-            self.process.communicate()
-            for run_id in self.pack:
-                errors[run_id] = f"the process that trained run {run_id} ended with {code}: {self._last}"
-            self.said.unlink()
-        return errors
-
-    def _new_lines(self, all_of_it: bool) -> list[str]:
-        """Since the last time; a line that is being written is read when it is whole, or when nobody writes any more."""
-        with self.said.open("rb") as file:
-            file.seek(self._heard)
-            new = file.read()
-        read = new if all_of_it else new[: new.rfind(b"\n") + 1]
-        self._heard += len(read)
-        return read.decode("utf-8", "replace").splitlines()
+@contextmanager
+def _shown(runs: Sequence[Run], store: Store, device: torch.device, threads: int, progress: bool) -> Iterator[Tell]:
+    """While inside, where the runs are is shown, if that is asked for and there are any."""
+    if not (runs and progress):
+        yield lambda failed: None
+        return
+    with Progress(runs, store.root, f"training on {in_words(device, threads)}") as display:
+        yield display.tell
 
 
 def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Outcome:

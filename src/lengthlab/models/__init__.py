@@ -1,6 +1,7 @@
 """WHO learns it. One part a file; compose.py puts them together, paper.py has the paper's seven, module.py takes anyone's."""
 
 from collections.abc import Callable
+from typing import Any
 
 from lengthlab.models.activations import Activation as Activation
 from lengthlab.models.activations import Dropout as Dropout
@@ -54,7 +55,7 @@ from lengthlab.models.paper import parallel_branches as parallel_branches
 from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
-from lengthlab.registry import kebab, register
+from lengthlab.registry import register_all
 
 MODELS: dict[str, Callable[..., Model]] = {
     "transformer": transformer,
@@ -67,31 +68,45 @@ MODELS: dict[str, Callable[..., Model]] = {
 }
 """The paper's seven."""
 
-for _name, _model in (MODELS | {"model": Model, "module": Module, "causal-lm": CausalLm}).items():
-    register(AnyModel, _name, _model)
-for _part in (Chain, Parallel, Residual, Repeat, Named, Silent, Lstm, Attention, Mlp, GatedMlp, Dropout):
-    register(Part, kebab(_part.__name__), _part)
-for _activation in (Relu, Gelu, Silu):
-    register(Activation, kebab(_activation.__name__), _activation)
-    register(Part, kebab(_activation.__name__), _activation)
-for _norm in (LayerNorm, RmsNorm):
-    register(Norm, kebab(_norm.__name__), _norm)
-    register(Part, kebab(_norm.__name__), _norm)
-for _name, _positions in {
-    "rope": Rope,
-    "slow-rope": SlowRope,
-    "none": NoPositions,
-    "alibi": Alibi,
-    "learned": Learned,
-    "randomized": Randomized,
-}.items():
-    register(Positions, _name, _positions)
-for _name, _scores in {
-    "none": PlainScores,
-    "log-n": LogN,
-    "adaptive-temperature": AdaptiveTemperature,
-    "entmax": Entmax,
-    "adaptive-entmax": AdaptiveEntmax,
-    "stick-breaking": StickBreaking,
-}.items():
-    register(Scores, _name, _scores)
+NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
+    AnyModel: {**MODELS, "model": Model, "module": Module, "causal-lm": CausalLm},
+    Part: {
+        "chain": Chain,
+        "parallel": Parallel,
+        "residual": Residual,
+        "repeat": Repeat,
+        "named": Named,
+        "silent": Silent,
+        "lstm": Lstm,
+        "attention": Attention,
+        "mlp": Mlp,
+        "gated-mlp": GatedMlp,
+        "dropout": Dropout,
+        "relu": Relu,
+        "gelu": Gelu,
+        "silu": Silu,
+        "layer-norm": LayerNorm,
+        "rms-norm": RmsNorm,
+    },
+    Activation: {"relu": Relu, "gelu": Gelu, "silu": Silu},
+    Norm: {"layer-norm": LayerNorm, "rms-norm": RmsNorm},
+    Positions: {
+        "rope": Rope,
+        "slow-rope": SlowRope,
+        "none": NoPositions,
+        "alibi": Alibi,
+        "learned": Learned,
+        "randomized": Randomized,
+    },
+    Scores: {
+        "none": PlainScores,
+        "log-n": LogN,
+        "adaptive-temperature": AdaptiveTemperature,
+        "entmax": Entmax,
+        "adaptive-entmax": AdaptiveEntmax,
+        "stick-breaking": StickBreaking,
+    },
+}
+"""By kind; written out, so that a list of them can be read without torch."""
+
+register_all(NAMES)

@@ -9,6 +9,7 @@ from typing import Any
 from lengthlab.errors import LabError, explain
 from lengthlab.store import Folder
 from lengthlab.store.rows import ALL, OLD_ALL, Row, rows_in
+from lengthlab.store.settings import called
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,7 @@ def _content(folder: Folder, result: Mapping[str, Any]) -> dict[str, Any]:
         content = dict(folder.read_json("run.json"))
     except (LabError, OSError):
         content = {"seed": result["seed"], "lengths": result["lengths"], "batch": result["batch"]}
-    named = {"task": result["task"], "model": result["model"], "schedule": result["training"]}
-    known = {key: content[key] if isinstance(content.get(key), dict) else {} for key in named}
-    return content | {key: {**known[key], "name": name} for key, name in named.items()}
+    return called(content, result["task"], result["model"], result["training"])
 
 
 def _chance(data: dict[str, Any]) -> dict[str, float | dict[int, float]]:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from lengthlab.report.scores import Series
 from lengthlab.store.rows import ALL
+from lengthlab.store.status import visible as visible
 
 
 @dataclass(frozen=True)
@@ -164,20 +165,6 @@ def prose(text: str) -> Words:
     if len(pieces) % 2 == 0:  # a backtick that is not closed is no more than that
         return " ".join(text.split())
     return tuple(Span(piece, "code") if number % 2 else piece for number, piece in enumerate(pieces) if piece)
-
-
-def visible(text: str) -> str:
-    r"""A text of anybody's as one line in which nothing acts on its reader: control characters, marks that turn the direction
-    of writing, breaks of lines and the like are shown as escapes.
-
-    >>> visible("left\u202eright\n\x1b[31m")
-    'left\\u202eright\\n\\x1b[31m'
-    """
-    return "".join(character if character.isprintable() else _escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def title_of(question: str) -> str:

@@ -6,15 +6,14 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.report.setting import Setting, settings_of
-from lengthlab.store import Folder, named_folders
+from lengthlab.store import named_folders
 from lengthlab.store.rows import Row
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Bloc
     for samples, lengths in _measured(settings).items():
         if len(_measured(settings)) > 1:
             blocks.append(Text(f"On {samples:,} samples each:"))
-        entries = tuple(_entry(setting, lengths) for setting in settings)
+        entries = tuple(map(_entry, settings))
         blocks.append(Scores(entries, tuple(lengths), settings[0].first.trained, each_seed=each_seed))
     return [*blocks, _figure(settings, name)]
 
@@ -50,10 +50,9 @@ def _overview(best: Best) -> Table:
     lengths = sorted({length for setting in best.ranked for length in setting.lengths})
     rows = []
     for setting in best.ranked:
-        style = "strong" if setting in best.settings else ""
+        name: Words = Span(setting.name, "strong") if setting in best.settings else setting.name
         reach = f"{setting.reach}" if setting.reach else "–"
-        cells = [_cell(setting.series[0].at(length)) for length in lengths]
-        rows.append((Span(setting.name, style), reach, *cells))
+        rows.append((name, reach, *(_cell(setting.series[0].at(length)) for length in lengths)))
     return Table(("setting", "reach", *(f"n={length}" for length in lengths)), tuple(rows))
 
 
@@ -72,7 +71,7 @@ def _measured(settings: Sequence[Setting]) -> dict[int, list[int]]:
     return {samples: sorted(asked[samples]) for samples in sorted(asked, reverse=True)}
 
 
-def _entry(setting: Setting, lengths: Sequence[int]) -> Entry:
+def _entry(setting: Setting) -> Entry:
     return Entry((("setting", setting.name),), setting.series)
 
 
@@ -83,8 +82,7 @@ def _figure(settings: Sequence[Setting], name: str) -> Curves:
         question: {n: share for n in lengths if (share := curve.chance_at(n, question)) is not None}
         for question in curve.questions
     }
-    entries = tuple(_entry(setting, lengths) for setting in settings)
-    return Curves(entries, lengths, curve.trained, name=name, title="Accuracy by length", chance=chance)
+    return Curves(tuple(map(_entry, settings)), lengths, curve.trained, name=name, title="Accuracy by length", chance=chance)
 
 
 def provenance(curves: Sequence[Curve]) -> list[str]:

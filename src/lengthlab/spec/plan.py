@@ -1,15 +1,15 @@
 """A TOML file of runs: what all of them share, a table for each, and a grid of settings of which every combination is a run.
 
-    [defaults]
-    task = { name = "modulo-recall", keys = 128 }
-    model.width = 64
-    schedule = { name = "delayed", first = 2_000, joint = 8_000 }
-    lengths = [1, 10]
-    seeds = [0, 1, 2]
+[defaults]
+task = { name = "modulo-recall", keys = 128 }
+model.width = 64
+schedule = { name = "delayed", first = 2_000, joint = 8_000 }
+lengths = [1, 10]
+seeds = [0, 1, 2]
 
-    [grid]
-    model.name = ["attention-on-lstm", "hybrid-block"]
-    schedule.lr = [1e-4, 3e-4, 1e-3]
+[grid]
+model.name = ["attention-on-lstm", "hybrid-block"]
+schedule.lr = [1e-4, 3e-4, 1e-3]
 """
 
 from __future__ import annotations
@@ -137,7 +137,8 @@ def _with(table: Table, path: tuple[str, ...], value: Any) -> Table:
     """The table with a value in its place; what stands there by its name becomes a table first."""
     key, *inner = path
     if not inner:
-        return merged(table, {key: value})
+        changed: Table = merged(table, {key: value})
+        return changed
     there = table.get(key, {})
     there = {"name": there} if isinstance(there, str) else there
     require(isinstance(there, dict), f"grid: {key} is {there!r}, which has no keys")

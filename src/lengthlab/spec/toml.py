@@ -21,6 +21,7 @@ from lengthlab.spec import source
 from lengthlab.spec.hints import argument_hints, fits, is_protocol, item_hint, members_of, missing_of, words_for
 from lengthlab.spec.schedule import Epochs
 
+
 def make(kind: Any, value: Any, folder: Path = Path(), where: str = "") -> Any:
     """Something of that kind: `"lstm"`, `{name = "lstm", width = 64}`, `"my_models.py:three_lstms"`.
 

@@ -54,6 +54,17 @@ class Names:
         return seeds if one else {run: f"{self.names[run]}, {seeds[run]}" for run in contents}
 
 
+def called(content: Content, task: str, model: str, schedule: str) -> dict[str, Any]:
+    """The content with these names for what it is about: what users wrote has a name of its own.
+
+    >>> called({"task": {"kind": "my_task.py:Copy"}}, "copy", "lstm", "delayed")["task"]
+    {'kind': 'my_task.py:Copy', 'name': 'copy'}
+    """
+    names = {"task": task, "model": model, "schedule": schedule}
+    known = {key: content[key] if isinstance(content.get(key), Mapping) else {} for key in names}
+    return {**content, **{key: {**known[key], "name": name} for key, name in names.items()}}
+
+
 def name_runs(contents: Mapping[str, Content]) -> Names:
     """Names for runs, from what differs between them; a label that its author gave comes first."""
     settings = {run: dict(_flat(LEFT_OUT | _versioned(content, contents))) for run, content in contents.items()}

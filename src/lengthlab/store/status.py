@@ -118,6 +118,31 @@ def _alike(phases: Phases, number: int, times: Mapping[int, float]) -> float | N
     return times.get(number, times[alike[-1]] if alike else None)
 
 
+def seconds_left_in_all(statuses: Sequence[Status]) -> float | None:
+    """Until every run is trained, as many at a time as are at work now; None where nobody can say.
+
+    A run that waits is taken to go as fast as those at work, those of its task, model and training first.
+
+    >>> here = Status("ab12", "training", model="lstm", step=50, steps=100, seconds_left=10)
+    >>> seconds_left_in_all([here, Status("cd34", "waiting", model="lstm", steps=200)])
+    50.0
+    """
+    paces = [(each, each.seconds_left / left) for each in statuses if each.seconds_left and (left := _steps_left(each))]
+    seconds = []
+    for status in statuses:
+        if status.state in ("training", "waiting", "stopped"):
+            alike = [pace for other, pace in paces if other.names[:3] == status.names[:3]] or [pace for _, pace in paces]
+            if not alike:
+                return None
+            seconds.append(status.seconds_left or _steps_left(status) * sum(alike) / len(alike))
+    at_work = sum(status.state == "training" for status in statuses)
+    return max(*seconds, sum(seconds) / max(1, at_work)) if len(seconds) > 1 else sum(seconds)
+
+
+def _steps_left(status: Status) -> int:
+    return (status.steps or 0) - status.step
+
+
 def duration(seconds: float) -> str:
     """
     >>> duration(75), duration(4000)
@@ -131,15 +156,15 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def labels(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """A short name for each run, by id: of its names only what differs between them, and the id where that is not enough.
+def visible(text: str) -> str:
+    r"""A text of anybody's as one line in which nothing acts on its reader: control characters, marks that turn the direction
+    of writing, breaks of lines and the like are shown as escapes.
 
-    >>> labels({"ab12": ("recall", "lstm", "delayed", "seed 0"), "cd34": ("recall", "lstm", "delayed", "seed 1")})
-    {'ab12': 'seed 0', 'cd34': 'seed 1'}
+    >>> visible("left\u202eright\n\x1b[31m")
+    'left\\u202eright\\n\\x1b[31m'
     """
-    differs = [len(set(column)) > 1 for column in zip(*names.values(), strict=True)]
-    short = {run: " ".join(name for name, tells in zip(each, differs, strict=True) if tells) for run, each in names.items()}
-    whole = {run: " ".join(each[1:]) for run, each in names.items()}
-    if len(set(short.values())) == len(short):
-        return {run: short[run] or whole[run] for run in names}
-    return {run: f"{whole[run]} ({run[:4]})" for run in names}
+    return "".join(character if character.isprintable() else _escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")

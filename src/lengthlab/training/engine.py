@@ -12,11 +12,12 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from math import inf
 from time import monotonic, sleep
 
 import torch
 
-from lengthlab.device import device_named, settled
+from lengthlab.device import AUTO, device_named, settled
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Busy, Store
@@ -50,13 +51,15 @@ class Engine:
         self._most = 0
         self._not_before = 0.0
 
-    def train(self, runs: Sequence[Run]) -> None:
-        """All of them; on Ctrl-C what was learned is kept and KeyboardInterrupt goes up."""
-        self.waiting = list(runs)
+    def train(self, runs: Sequence[Run], seconds: float = inf) -> None:
+        """All of them, or as far as they come in so many seconds: then what was learned is kept, for whoever goes on. On Ctrl-C
+        it is kept, too, and KeyboardInterrupt goes up.
+        """
+        self.waiting, end = list(runs), monotonic() + seconds
         own_noise = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with settled(self.device), own_noise, interruptible() as interrupt:
             try:
-                while (self.waiting or self.inside) and not interrupt.asked:
+                while (self.waiting or self.inside) and not interrupt.asked and monotonic() < end:
                     if self.waiting and self._has_room():
                         self._let_in(self.waiting.pop(0))
                     if not self._turns():
@@ -126,20 +129,13 @@ class Engine:
         return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else sys.maxsize
 
 
-def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu", precision: str | None = None) -> Result:
-    """Train a run and measure it, in this process. Goes on where it was if the folder is there; returns at once if finished.
-
-    >>> import lengthlab as ll, tempfile
-    >>> task, model = ll.tasks.ModuloRecall(modulus=2, keys=8), ll.models.lstm(width=8)
-    >>> run = ll.Run(task, model, ll.end_to_end(5), lengths=(1, 2), batch=4)
-    >>> with tempfile.TemporaryDirectory() as store:
-    ...     result = ll.train(run, store)
-    ...     0 <= result.accuracy(length=8) <= 1
-    True
+def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = AUTO, precision: str | None = None) -> Result:
+    """Train a run and measure it, in this process and without a word. Goes on where it was if the folder is there; returns at
+    once if finished.
     """
     refuse_while_loading("train")
     chosen, place = device_named(device), Store(store)
-    folder = place.folder(run.id)  # a run that cannot be kept is refused before anything is written
+    folder = place.folder(run.id)
     place.prepare()
     if not folder.finished:
         Engine(place, chosen, precision_named(precision, chosen), _raise).train([run])

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from lengthlab.device import device_named, hardware, settled
+from lengthlab.device import AUTO, device_named, hardware, settled
 from lengthlab.errors import LabError, require
 from lengthlab.evaluation.accuracy import SAMPLES, accuracy
 from lengthlab.evaluation.cores import cores
@@ -103,7 +103,7 @@ def _content(folder: Folder) -> dict[str, Any]:
     return content
 
 
-def measure(folder: Folder, lengths: Sequence[int], device: str = "cpu", samples: int = SAMPLES, trust: bool = False) -> Result:
+def measure(folder: Folder, lengths: Sequence[int], device: str = AUTO, samples: int = SAMPLES, trust: bool = False) -> Result:
     """A finished run at these lengths too; what was measured before on as many samples is not measured again."""
     with folder.lock():
         if not folder.finished:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import torch
 
+from lengthlab.errors import RunFailed
 from lengthlab.spec.run import Run
 from lengthlab.store import Busy, Folder
 from lengthlab.store.folder import CHECKPOINT
@@ -86,5 +87,12 @@ class Slot:
         except (Busy, torch.OutOfMemoryError):
             raise
         except Exception as error:
-            self.folder.record_failure(error, self.state.step if hasattr(self, "state") else 0)
+            self._record(error)
             raise
+        except SystemExit as error:  # of a user's code: it ends its run, and not a process that may have others to train
+            failure = RunFailed(f"its code calls sys.exit({error.code!r})")
+            self._record(failure)
+            raise failure from error
+
+    def _record(self, error: Exception) -> None:
+        self.folder.record_failure(error, self.state.step if hasattr(self, "state") else 0)

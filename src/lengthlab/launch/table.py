@@ -1,30 +1,19 @@
-"""Long work, watched: the status of each run as a row of a live table, or as plain lines where there is no terminal."""
+"""Where runs are, drawn: a row of a table for each, or a line, and one for all of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
+from rich.jupyter import JupyterMixin
 from rich.table import Table
 from rich.text import Text
 
-from lengthlab.report.page import visible
-from lengthlab.store import Status, Store, Watch
-from lengthlab.store.status import Accuracy, duration, labels
+from lengthlab.store import Status
+from lengthlab.store.status import Accuracy, duration, seconds_left_in_all, visible
 
-if TYPE_CHECKING:
-    from lengthlab.spec.run import Run
-
-REFRESH_SECONDS = 0.5
-PLAIN_SECONDS = 15.0
-"""Between two plain lines of a run; longer where there are many, so that all of them together say one every few seconds."""
 COLUMNS = ("run", "phase", "step", "loss", "in range", "beyond", "time left")
 LEAST = {"phase": 8, "run": 10}
 """Where the terminal is narrow, names give way, numbers do not: first those of what is off, then those of runs."""
@@ -33,75 +22,8 @@ REASONS = 3
 BUSY = ("training", "measuring")
 
 
-class Progress:
-    """`with Progress(runs, store) as progress: train_all(..., watch=progress.look)`. Speaks on standard error."""
-
-    def __init__(self, runs: Sequence[Run], store: str) -> None:
-        folders = {run.id: Store(store).folder(run.id) for run in runs}
-        self.watch = Watch(folders.values())
-        self._ids = {folder.id: run_id for run_id, folder in folders.items()}  # folders of version 0.1 have short names
-        names = {run.id: (run.task.name, run.model.name, run.schedule.name, f"seed {run.seed}") for run in runs}
-        self.labels = {run: visible(label) for run, label in labels(names).items()}
-        self.console = Console(stderr=True, highlight=False)
-        self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
-        self._looked = 0.0
-        self._said: dict[str, tuple[str, float]] = {}
-        self._failed: Mapping[str, str] = {}
-        self._noted: set[str] = set()
-
-    def __enter__(self) -> Progress:
-        if self.live:
-            self.live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self._show()
-        if self.live:
-            self.live.stop()
-
-    def look(self, failed: Mapping[str, str]) -> None:
-        """Show where the runs are; `failed` has the reasons of those that do not go on."""
-        self._failed = failed
-        if monotonic() - self._looked > REFRESH_SECONDS:
-            self._looked = monotonic()
-            self._show()
-
-    def _show(self) -> None:
-        statuses = [self._known(status) for status in self.watch.look().statuses]
-        for status in statuses:
-            self._note(status)
-        if self.live:
-            shown = table(statuses, self.labels, self.console.width, self.console.height - 2)
-            self.live.update(shown, refresh=True)
-            return
-        for status in statuses:
-            self._say(status)
-
-    def _note(self, status: Status) -> None:
-        """What a run says of its parts, once for all runs that say the same."""
-        for note in status.notes:
-            if note not in self._noted:
-                self._noted.add(note)
-                line = f"{self.labels[status.run]}: {visible(note)}"
-                self.console.print(line, soft_wrap=True, markup=False, emoji=False)
-
-    def _known(self, status: Status) -> Status:
-        """What the folder does not know, but whoever trains does: why a worker gave up, and that a stopped run will go on."""
-        status = replace(status, run=self._ids[status.run])
-        if status.run in self._failed:
-            return replace(status, state="failed", failure=self._failed[status.run])
-        return replace(status, state="waiting") if status.state == "stopped" else status
-
-    def _say(self, status: Status) -> None:
-        """A plain line when the phase has changed, the run has ended, or nothing was said for a while."""
-        before, when = self._said.get(status.run, ("", 0.0))
-        phase = phase_of(status)
-        waited = monotonic() - when > max(PLAIN_SECONDS, 5 * len(self.labels))
-        if phase != before or (waited and status.state in BUSY):
-            self._said[status.run] = (phase, monotonic())
-            line = f"{self.labels[status.run]}: {plain(status)}"
-            self.console.print(line, soft_wrap=True, markup=False, emoji=False)
+class Drawing(JupyterMixin, Group):
+    """What a terminal and a notebook can show."""
 
 
 def plain(status: Status) -> str:
@@ -128,18 +50,31 @@ def phase_of(status: Status) -> str:
     return f"{status.phase}/{status.phases}{off}"
 
 
-def table(statuses: Sequence[Status], labels: Mapping[str, str], width: int, height: int) -> Group:
-    """For a terminal of that size; one of 80 columns has room for every number."""
+def summary(statuses: Sequence[Status]) -> str:
+    """Several runs in one line, with the time left of all.
+
+    >>> summary([Status("ab12", "finished"), Status("cd34", "training", steps=9, seconds_left=75), Status("ef56", "failed")])
+    '1 of 3 runs finished, 1 failed, 1 at work, about 1 min 15 s left'
+    """
+    states = Counter("at work" if status.state in BUSY else status.state for status in statuses)
+    words = [f"{states['finished']} of {len(statuses)} runs finished"]
+    words += [f"{states[state]} {state}" for state in ("failed", "at work") if states[state]]
+    seconds = seconds_left_in_all(statuses)
+    return ", ".join([*words, f"about {duration(seconds)} left"] if seconds else words)
+
+
+def table(statuses: Sequence[Status], labels: Mapping[str, str], width: int, height: int) -> Drawing:
+    """For a terminal of that size; one of 80 columns has room for every number. Rows keep their order."""
     reasons = [f"{labels[each.run]}: {visible(why)}" for each in statuses if (why := each.failure or each.trouble)][:REASONS]
-    shown, rest = fitting(statuses, max(1, height - len(reasons)))
+    shown, rest = fitting(statuses, max(1, height - len(reasons) - (len(statuses) > 1)))
     rows = fitted([_row(status, labels[status.run]) for status in shown], width)
     drawn = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for column in drawn.columns:
         column.no_wrap = True
     for row in rows:
         drawn.add_row(*map(Text, row))
-    below = ([rest] if rest else []) + reasons
-    return Group(drawn, *(Text(line, no_wrap=True, overflow="ellipsis", style="dim") for line in below))
+    below = [*([rest] if rest else []), *reasons, *([summary(statuses)] if len(statuses) > 1 else [])]
+    return Drawing(drawn, *(Text(line, no_wrap=True, overflow="ellipsis", style="dim") for line in below))
 
 
 def _row(status: Status, label: str) -> tuple[str, ...]:
