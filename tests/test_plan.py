@@ -119,7 +119,7 @@ def test_the_example_of_the_design_is_read(tmp_path: Path) -> None:
     assert [run.seed for run in first] == [0, 1, 2]
     assert first[0] == wanted
     assert first[0].id == wanted.id
-    assert own.label == "three-lstms end-to-end seed 0"
+    assert own.title == "three-lstms end-to-end seed 0"
     assert (type(own.task).__name__, own.task.values) == ("Digits", 3)  # type: ignore[attr-defined]
     assert list(own.to_json()["files"]) == ["my_tasks.py"]
 
@@ -222,7 +222,7 @@ def test_seeds_make_a_run_each_and_one_seed_one_run(tmp_path: Path) -> None:
 
 def test_runs_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     runs = plan(tmp_path, with_line("seeds = [0, 1]") + PLAIN.replace("sandwich", "transformer"))
-    assert [run.label for run in runs] == ["sandwich delayed seed 0", "sandwich delayed seed 1", "transformer delayed seed 0"]
+    assert [run.title for run in runs] == ["sandwich delayed seed 0", "sandwich delayed seed 1", "transformer delayed seed 0"]
 
 
 @pytest.mark.parametrize(

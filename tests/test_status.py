@@ -25,7 +25,7 @@ from lengthlab.store import Folder, Status, Store, Watch
 from lengthlab.store import log as log_of_a_run
 from lengthlab.store.log import Summary, Tail
 from lengthlab.store.phases import phases_in
-from lengthlab.store.status import Accuracy, labels
+from lengthlab.store.status import Accuracy
 from lengthlab.store.watch import status_of
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training import measure, train
@@ -409,17 +409,6 @@ def test_the_time_left_scales_what_another_run_met_by_ones_own_pace(tmp_path: Pa
 def test_the_time_left_follows_the_last_lines(tmp_path: Path) -> None:
     folder = begun(tmp_path, line(5, samples_per_second=0.001), *(line(10 * number) for number in range(1, 6)))
     assert seconds_left(folder)[0] == 150
-
-
-def test_labels_say_only_what_differs() -> None:
-    names = {"ab12": ("recall", "lstm", "delayed", "seed 0"), "cd34": ("recall", "sandwich", "delayed", "seed 0")}
-    assert labels(names) == {"ab12": "lstm", "cd34": "sandwich"}
-    assert labels({"ab12": names["ab12"]}) == {"ab12": "lstm delayed seed 0"}
-    assert labels({"ab12": names["ab12"], "ef56": names["ab12"]}) == {
-        "ab12": "lstm delayed seed 0 (ab12)",
-        "ef56": "lstm delayed seed 0 (ef56)",
-    }
-    assert labels({}) == {}
 
 
 # What people see

@@ -15,6 +15,9 @@ RULE = (
     "samples, overlap."
 )
 
+NAMED = 3
+"""So many that tie are named in the sentence."""
+
 
 @dataclass(frozen=True)
 class Best:
@@ -61,7 +64,7 @@ def _names(best: Best) -> str:
     if len(names) == 1:
         return names[0]
     whole = "all tie" if len(names) == len(best.ranked) else f"{len(names)} of {len(best.ranked)} tie"
-    return f"{whole} ({'; '.join(names)})"
+    return f"{whole} ({'; '.join(names) if len(names) <= NAMED else 'the first of the table'})"
 
 
 def _at(setting: Setting, length: int) -> Score:

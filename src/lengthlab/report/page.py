@@ -86,8 +86,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Scores:
-    """Accuracies of entries by length. `reference`: how the one whose numbers stand beside ours is called. `each_seed`: whether a
-    terminal shows every seed, or their range alone.
+    """Accuracies of entries by length. `reference`: how the one whose numbers stand beside ours is called. `each_seed`: whether
+    a terminal shows every seed, or their range alone.
     """
 
     entries: tuple[Entry, ...]

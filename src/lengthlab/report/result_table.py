@@ -26,8 +26,8 @@ TOKENS = ("right_tokens", "tokens", "token_accuracy")
 
 @dataclass(frozen=True)
 class ResultTable:
-    """`low` and `high` are the ends of Wilson's interval at 95 % over the samples of that row; how much seeds differ is in their
-    rows. `trained_to` is the longest training length, `chance` the accuracy of a guess.
+    """`low` and `high` are the ends of Wilson's interval at 95 % over the samples of that row; how much seeds differ is in
+    their rows. `trained_to` is the longest training length, `chance` the accuracy of a guess.
     """
 
     curves: tuple[Curve, ...]
@@ -60,7 +60,9 @@ class ResultTable:
         try:
             import pandas
         except ImportError:
-            raise LabError("pandas is not installed: pip install pandas, or take .rows, .to_csv() or .to_json()") from None
+            raise LabError(
+                "pandas is not installed: pip install 'lengthlab[pandas]', or take .rows, .to_csv() or .to_json()"
+            ) from None
         return pandas.DataFrame(self.rows, columns=self.columns)
 
     def to_csv(self) -> str:

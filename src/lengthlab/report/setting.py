@@ -52,11 +52,13 @@ def settings_of(curves: Sequence[Curve]) -> list[Setting]:
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(str(curve.made["settings"]), []).append(curve)
-    ids = {settings: group[0].first.run for settings, group in groups.items()}
-    return [
-        Setting(told.names[run], tuple(zip(told.columns, told.values[run], strict=True)), tuple(groups[settings]))
-        for settings, run in ids.items()
-    ]
+    settings: list[Setting] = []
+    for group in groups.values():
+        run = group[0].first.run
+        again = sum(told.names[run] == told.names[other.first.first.run] for other in settings)
+        name = f"{told.names[run]} ({again + 1})" if again else told.names[run]  # what differs is in files that nobody can read
+        settings.append(Setting(name, tuple(zip(told.columns, told.values[run], strict=True)), tuple(group)))
+    return settings
 
 
 def alike(settings: Sequence[Setting]) -> list[list[Setting]]:
@@ -64,6 +66,7 @@ def alike(settings: Sequence[Setting]) -> list[list[Setting]]:
     groups: dict[str, list[Setting]] = {}
     for setting in settings:
         curve = setting.first
-        key = f"{curve.content.get('task', curve.first.task)} {curve.questions} {curve.trained}"
+        chance = {question: known for question, known in curve.chance.items() if isinstance(known, float)}
+        key = f"{curve.content['task']} {curve.questions} {curve.trained} {chance}"
         groups.setdefault(key, []).append(setting)
     return list(groups.values())

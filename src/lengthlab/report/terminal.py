@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Sequence
 
@@ -188,3 +189,11 @@ def _legend(tables: Sequence[Scores]) -> str:
         f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}; low and high: Wilson's interval at 95 % "
         f"over the samples of all seeds together{tokens}.{compared}"
     )
+
+
+def as_text(page: Page, width: int = 80) -> str:
+    """A page as plain lines."""
+    console = Console(highlight=False, markup=False, emoji=False, width=width, file=io.StringIO(), force_jupyter=False)
+    with console.capture() as captured:
+        show(page, console)
+    return captured.get()

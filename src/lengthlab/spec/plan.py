@@ -66,7 +66,7 @@ def _tables(path: Path) -> Table:
         raise LabError(f"{path} is not valid TOML: {error}") from None
     for key, table in tables.items():
         known = key in TABLES
-        require(known, f"{path}: unknown key '{key}'; runs are [[run]] tables, what they share is [defaults], beside a [grid]")
+        require(known, f"{path}: unknown key '{key}'; runs are written as [[run]] tables, what they share as [defaults]")
         require(key == "run" or isinstance(table, dict), f"{path}: '{key}' must be a table, [{key}]")
     listed = tables.get("run", [])
     tabled = isinstance(listed, list) and all(isinstance(table, dict) for table in listed)

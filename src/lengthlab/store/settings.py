@@ -6,7 +6,7 @@ that differ, never by a hash; runs that differ in their seed alone are of one se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,5 +188,5 @@ def _labelled(names: Mapping[str, str], contents: Mapping[str, Content]) -> dict
     settings: dict[str, set[str]] = {}
     for run, label in labels.items():
         settings.setdefault(label, set()).add(names[run])
-    told: Callable[[str, str], str] = lambda run, label: label if len(settings[label]) == 1 else f"{label}, {names[run]}"
-    return {run: told(run, label) if label else names[run] for run, label in labels.items()}
+    told = {run: label if len(settings[label]) == 1 else f"{label}, {names[run]}" for run, label in labels.items()}
+    return {run: told[run] if label else names[run] for run, label in labels.items()}
