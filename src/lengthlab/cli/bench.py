@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from lengthlab.bench.measurement import PARTS, Findings
+from lengthlab.cli import options
 from lengthlab.cli.call import best_device
 from lengthlab.cli.pages import say, show_page
-from lengthlab.errors import LabError, nearest, require
+from lengthlab.errors import nearest, require
+from lengthlab.store import check_place
 
 SIZE = click.Choice(["paper", "demo"])
 
@@ -34,7 +36,7 @@ class Parts(click.ParamType):  # type: ignore[type-arg]  # older click cannot be
 @click.option("--size", type=SIZE, help="Of the models: the paper's, or the demo's; if not given, the demo's on a CPU.")
 @click.option("--part", "parts", type=Parts(), help=f"Some of {','.join(PARTS)}; all if not given. The floor takes one along.")
 @click.option("--json", "as_json", is_flag=True, help="Print the data as JSON instead of tables.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write bench.json and bench.md there.")
+@click.option("--out", type=options.Place(path_type=Path), metavar="FOLDER", help="Write bench.json and bench.md there.")
 def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, as_json: bool, out: Path | None) -> None:
     """Our speed against the textbook PyTorch loop: same math, same samples a step, same machine, in one go.
 
@@ -50,10 +52,10 @@ def bench(device: str | None, size: str | None, parts: tuple[str, ...] | None, a
     from lengthlab.cli.timing import PATIENCE, find
     from lengthlab.device import device_named
 
-    place = device_named(device or best_device())
+    place = device_named(best_device() if device is None else device)
     require(place.type in PATIENCE, f"the bench times cpu or cuda, not '{place.type}'")
     if out:
-        _prepare(out)
+        check_place(out, "--out")
     try:
         findings = find(place, size or ("paper" if place.type == "cuda" else "demo"), parts or tuple(PARTS))
     except KeyboardInterrupt:
@@ -72,15 +74,6 @@ def _show(findings: Findings, as_json: bool) -> None:
     from lengthlab.bench.page import bench_page
 
     show_page(bench_page(findings))
-
-
-def _prepare(folder: Path) -> None:
-    """Refuse a folder that cannot be written to before anything is timed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LabError(f"--out '{folder}' cannot be made: {error.strerror or error}") from None
-    require(os.access(folder, os.W_OK), f"--out '{folder}' is not writable")
 
 
 def _write(findings: Findings, folder: Path) -> list[Path]:

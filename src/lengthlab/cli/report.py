@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write to; RUNS/report if not given.")
+@click.option("--out", type=options.Place(path_type=Path), help="Folder to write to; RUNS/report if not given.")
 @options.as_json
 def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     """Table and figure of finished runs: in the terminal, and as Markdown, CSV, PNG and SVG. RUNS are run folders or stores."""
     from lengthlab.cli.work import show
     from lengthlab.report.curves import read_curves
-    from lengthlab.store import named_folders
+    from lengthlab.store import check_place, named_folders
 
+    if out:
+        check_place(out, "--out")
     curves, problems = read_curves(named_folders(runs))
     curves.sort(key=lambda curve: (curve.first.task, curve.first.model, curve.first.training, curve.first.seed))
     for problem in problems:

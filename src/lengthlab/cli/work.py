@@ -30,6 +30,7 @@ def work(
     """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
     from lengthlab.launch import train_all
 
+    runs = list({run.id: run for run in runs}.values())  # named twice, it is one all the same
     with Progress(runs, store) as progress:
         outcomes = train_all(runs, store, device, workers, progress.look, precision)
     failed = [outcome for outcome in outcomes if outcome.error]
@@ -53,7 +54,7 @@ def _failure(outcome: Outcome) -> str:
 
 
 def _exit(code: int) -> None:
-    raise SystemExit(code)
+    raise click.exceptions.Exit(code)
 
 
 def show(curves: Sequence[Curve], as_json: bool) -> None:

@@ -90,7 +90,7 @@ def find_subject(name: str, folder: Path = Path()) -> Subject:
     if name in registered(AnyModel):
         return _ours(name, _made(name, look_up(AnyModel, name)))
     path = folder / name
-    if path.is_dir() or path.suffix == ".json":
+    if name and (path.is_dir() or path.suffix == ".json"):
         return _configured(name, path)
     kinds = "a file and what makes the model in it (my_model.py:make), a folder with a config.json, or a model of ours"
     close = nearest(name, registered(AnyModel))

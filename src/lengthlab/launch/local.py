@@ -15,7 +15,7 @@ from tempfile import mkstemp
 from time import sleep
 
 from lengthlab.device import device_named
-from lengthlab.errors import LabError, explain, require
+from lengthlab.errors import LabError, cut, explain, require, require_whole
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
@@ -50,8 +50,11 @@ def train_all(
     workers after the step (on a GPU: the 50 steps) under way and goes up as KeyboardInterrupt.
     """
     refuse_while_loading("train_all")
+    listed = isinstance(runs, Sequence) and all(isinstance(run, Run) for run in runs)
+    require(listed, f"what is trained is a list of runs, each as ll.Run makes it, not {cut(repr(runs))}")
     precision_named(precision, device_named(device))
-    require(workers is None or workers >= 1, f"workers must be at least 1, not {workers}")
+    if workers is not None:
+        require_whole(workers, "workers", 1)
     place, by_id = Store(store), {run.id: run for run in runs}
     place.prepare()
     unfinished, broken = [], {}

@@ -27,6 +27,7 @@ class Module:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        require(callable(self.maker), f"a model is made by a class or a function, not by {self.maker!r}")
         name, known = self._vocabulary(), ", ".join(VOCABULARY)
         require(
             name is not None, f"{self._maker} has no parameter for the size of the task's vocabulary: name it one of {known}"

@@ -21,6 +21,7 @@ from lengthlab.spec import source
 from lengthlab.spec.hints import argument_hints, fits, hints_of, is_protocol, item_hint, members_of, missing_of, words_for
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Epochs
+from lengthlab.text_file import read_text
 
 RUN = hints_of(Run)
 KEYS = (*RUN, "seeds")
@@ -30,14 +31,13 @@ def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
     """The runs of a file, `task.modulus=7` and the like applied to each."""
     path = Path(path)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tables = tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise LabError(f"{path} is not valid TOML: {error}") from None
     unknown = [key for key in tables if key != "run"]
     require(not unknown, f"{path}: unknown key '{''.join(unknown[:1])}'; runs are written as [[run]] tables")
     listed = tables.get("run", [])
+    listed = [listed] if isinstance(listed, dict) else listed  # [run] is one run
     tabled = isinstance(listed, list) and len(listed) > 0 and all(isinstance(table, dict) for table in listed)
     require(tabled, f"{path} has no [[run]] table")
     runs: list[Run] = []
@@ -62,6 +62,7 @@ def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
     given = {key: _read(table[key], RUN[key], key, folder, defaults[key]) for key in kept}
     seeds = _read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
     require(len(seeds) > 0, "seeds must name at least one seed")
+    require(len(set(seeds)) == len(seeds), f"seeds must differ, and {list(seeds)} has one twice")
     return [Run(**given, seed=seed) for seed in seeds]
 
 
@@ -100,6 +101,13 @@ def _call(maker: Callable[..., Any], given: Mapping[str, Any], where: str, name:
     }
     if "name" in hints and "name" not in arguments and _needs_name(maker):
         arguments["name"] = name.rpartition(":")[2]
+    named = {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    needed = [word for word, each in signed.items() if each.kind in named and each.default is each.empty]
+    lacking = [word for word in needed if word in hints and word not in arguments]
+    require(
+        not lacking,
+        f"{where} '{name}' needs {' and '.join(map(repr, lacking))}: write {', '.join(f'{word} = …' for word in lacking)}",
+    )
     try:
         return Module(maker, arguments) if plain else maker(**arguments)
     except LabError as error:
@@ -243,7 +251,8 @@ def _override(table: dict[str, Any], override: str) -> None:
     require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        require(len(text.splitlines()) <= 1, f"--set {override}: give each key a --set of its own")
+    except (tomllib.TOMLDecodeError, RecursionError):
         value = text
     *outer, last = path.strip().split(".")
     for key in outer:

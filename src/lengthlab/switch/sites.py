@@ -91,6 +91,7 @@ def _asked(model: nn.Module, parts: Parts | None) -> list[tuple[str, list[str]]]
         found = [name for name, (_, module) in places.items() if parts(name, module)]
         require(len(found) > 0, "the predicate is true of no module of the model")
         return [("the predicate", found)]
+    require(isinstance(parts, Iterable), f"parts are named by a text or a list of them, not by {parts!r}")
     asked = [(_words(part), _matching(model, part)) for part in parts]
     require(len(asked) > 0, "no part is named")
     return asked
