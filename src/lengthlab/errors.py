@@ -49,6 +49,16 @@ def cut(text: str, most: int = 100) -> str:
     return line if len(line) <= most else f"{line[:most].rstrip()} …"
 
 
+def a_kind(value: object) -> str:
+    """What something is, in a sentence.
+
+    >>> a_kind(5), a_kind("five"), a_kind(None)
+    ('an int', 'a str', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def require(holds: bool, text: str) -> None:
     """Raise `LabError(text)` unless `holds`.
 

@@ -63,7 +63,7 @@ def _run() -> int:
         foreseen = isinstance(error, (LabError, OSError, SystemExit))
         if TRACE in os.environ and not foreseen:
             raise
-        _say(f"{explain(error)}{'' if foreseen else f' (set {TRACE}=1 to see where)'}")
+        _say(f"{explain(error)}{'' if foreseen else f' (set {TRACE}=1 to see all of it)'}")
         return 2
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError, a_kind, require
 from lengthlab.registry import kebab
 
 VOCABULARY = ("vocabulary", "vocab_size", "vocab")
@@ -41,7 +41,7 @@ class Module:
     def build(self, vocabulary: int) -> nn.Module:
         made = self.maker(**{str(self._vocabulary()): vocabulary}, **self.arguments)
         if not isinstance(made, nn.Module):
-            raise LabError(f"{self._maker} made a {type(made).__name__}, which is not an nn.Module")
+            raise LabError(f"{self._maker} made {a_kind(made)}, which is not an nn.Module")
         return made
 
     @property
