@@ -28,7 +28,7 @@ FLOORS = (
     ("store", "tasks", "models"),
     ("switch",),
     ("device", "software", "kernels"),
-    ("registry",),
+    ("registry", "text_file"),
     ("errors", "started"),
 )
 """From the roof down. A room imports itself and what lies below it; a new room needs a place here."""

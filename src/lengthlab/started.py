@@ -9,7 +9,7 @@ from pathlib import Path
 def _read() -> tuple[str, str] | None:
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     try:
-        return (file, Path(file).read_text(encoding="utf-8")) if file else None
+        return (file, Path(file).read_text(encoding="utf-8-sig")) if file else None
     except (OSError, ValueError):
         return None
 

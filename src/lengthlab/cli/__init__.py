@@ -39,29 +39,32 @@ for command in (demo, train, reproduce, evaluate, report, bench, delay, check, t
 
 def main() -> None:
     """Run the command line; whatever the user can mend ends in one line and exit code 2."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    """The exit code of what was typed."""
     try:
-        sys.exit(cli(standalone_mode=False))
+        return cli(standalone_mode=False) or 0
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except click.ClickException as error:
         ctx = getattr(error, "ctx", None)
         _say(f"{error.format_message().rstrip('.')}; see {ctx.command_path if ctx else 'lengthlab'} --help")
-        sys.exit(error.exit_code)
-    except LabError as error:
-        _say(str(error))
-        sys.exit(2)
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         _say("stopped; what was trained so far is kept, and the same command goes on from there")
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
-    except Exception as error:
-        if TRACE in os.environ:
+        return 130
+    except BaseException as error:
+        if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):  # click exits on one itself
+            sys.stderr.close()
+            return 1
+        foreseen = isinstance(error, (LabError, OSError, SystemExit))
+        if TRACE in os.environ and not foreseen:
             raise
-        _say(f"{explain(error)}{'' if isinstance(error, OSError) else f' (set {TRACE}=1 to see where)'}")
-        sys.exit(2)
+        _say(f"{explain(error)}{'' if foreseen else f' (set {TRACE}=1 to see all of it)'}")
+        return 2
 
 
 def _say(text: str) -> None:

@@ -11,7 +11,8 @@ import click
 from lengthlab.bench.measurement import PARTS, Findings
 from lengthlab.cli import options
 from lengthlab.cli.pages import say, show_page
-from lengthlab.errors import LabError, nearest, require
+from lengthlab.errors import nearest, require
+from lengthlab.store import check_place
 
 SIZE = click.Choice(["paper", "demo"])
 
@@ -34,7 +35,7 @@ class Parts(click.ParamType):  # type: ignore[type-arg]  # older click cannot be
 @click.option("--size", type=SIZE, help="Of the models: the paper's, or the demo's; if not given, the demo's on a CPU.")
 @click.option("--part", "parts", type=Parts(), help=f"Some of {','.join(PARTS)}; all if not given. The floor takes one along.")
 @click.option("--json", "as_json", is_flag=True, help="Print the data as JSON instead of tables.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write bench.json and bench.md there.")
+@click.option("--out", type=options.Place(path_type=Path), metavar="FOLDER", help="Write bench.json and bench.md there.")
 def bench(device: str, size: str | None, parts: tuple[str, ...] | None, as_json: bool, out: Path | None) -> None:
     """Our speed against the textbook PyTorch loop: same math, same samples a step, same machine, in one go.
 
@@ -55,7 +56,7 @@ def bench(device: str, size: str | None, parts: tuple[str, ...] | None, as_json:
         place = device_named("cpu")
     require(place.type in PATIENCE, f"the bench times cpu or cuda, not '{place.type}'")
     if out:
-        _prepare(out)
+        check_place(out, "--out")
     try:
         click.echo(f"timing on {in_words(place, os.cpu_count() or 1)}", err=True)
         findings = find(place, size or ("paper" if place.type == "cuda" else "demo"), parts or tuple(PARTS))
@@ -75,15 +76,6 @@ def _show(findings: Findings, as_json: bool) -> None:
     from lengthlab.bench.page import bench_page
 
     show_page(bench_page(findings))
-
-
-def _prepare(folder: Path) -> None:
-    """Refuse a folder that cannot be written to before anything is timed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LabError(f"--out '{folder}' cannot be made: {error.strerror or error}") from None
-    require(os.access(folder, os.W_OK), f"--out '{folder}' is not writable")
 
 
 def _write(findings: Findings, folder: Path) -> list[Path]:

@@ -23,12 +23,18 @@ def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, devic
     from pathlib import Path
 
     from lengthlab.cli.work import show
+    from lengthlab.errors import require
     from lengthlab.report.curves import read_curves
     from lengthlab.store import Folder, Store
     from lengthlab.training import measure
 
     path = Path(run)
-    folder = Folder(path) if (path / "run.json").exists() else Store(store).find(run)
-    measure(folder, lengths, device, samples, trust)
-    curves, _ = read_curves([folder])
+    named = (path / "run.json").exists()
+    require(named or not path.parent.name, f"'{run}' is no run folder: it has no run.json")
+    folder = Folder(path) if named else Store(store).find(run)
+    for wanted in ((), lengths):  # what is there is read first: nothing is added to what cannot be shown
+        if wanted:
+            measure(folder, wanted, device, samples, trust)
+        curves, problems = read_curves([folder])
+        require(not problems, "; ".join(problems))
     show(curves, as_json)

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lengthlab.errors import require
+from lengthlab.store import check_place
 
-store = click.option(
-    "--store", default="runs", show_default=True, type=click.Path(), metavar="FOLDER", help="Where runs are kept."
-)
+
+class Place(click.Path):
+    """A path that is not empty: an empty one would be this folder, and is a variable that nobody set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("an empty name: say which file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+store = click.option("--store", default="runs", show_default=True, type=Place(), metavar="FOLDER", help="Where runs are kept.")
 device = click.option(
     "--device",
     default="auto",
@@ -43,9 +53,14 @@ class Asked:
     page: Path | None
 
     def __post_init__(self) -> None:
-        trains = self.device != "auto" or self.precision or self.have
-        page = self.page is None or self.page.suffix == ".md"
+        trains = self.device != "auto" or self.precision is not None or bool(self.have)
+        page = self.page is None or (self.page.suffix == ".md" and not self.page.is_dir())
         require(page, f"--page is a file that ends in .md, not {self.page}: its figures go to a folder of that name beside it")
+        check_place(Path(self.store), "store")
+        if self.out:
+            check_place(self.out, "--out")
+        if self.page:
+            check_place(self.page.with_suffix(""), "--page: the folder of its figures")
         require(not (self.sources and trains), "--from trains nothing, so it takes no --device, no --precision and no --have")
 
     def folder(self, *name: str) -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write to; RUNS/report if not given.")
+@click.option("--out", type=options.Place(path_type=Path), help="Folder to write to; RUNS/report if not given.")
 @click.option("--each-seed", is_flag=True, help="Show every seed beside the range over them.")
 @options.as_json
 def report(runs: tuple[str, ...], out: Path | None, each_seed: bool, as_json: bool) -> None:
@@ -29,8 +29,10 @@ def report(runs: tuple[str, ...], out: Path | None, each_seed: bool, as_json: bo
     """
     from lengthlab.cli.work import show
     from lengthlab.report.curves import read_curves
-    from lengthlab.store import named_folders
+    from lengthlab.store import check_place, named_folders
 
+    if out:
+        check_place(out, "--out")
     curves, problems = read_curves(named_folders(runs))
     curves.sort(key=lambda curve: curve.first.seed)
     for problem in problems:

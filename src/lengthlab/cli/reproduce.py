@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--size", help="One of the study's; if not given, the first that suits this machine, or that --from has.")
 @click.option("--part", "parts", multiple=True, metavar="PART", help="A section of the study; may be repeated.")
 @click.option(
-    "--seeds", type=click.IntRange(min=1), help="So many, from 0 on; if not given, the study's own, or all of --from."
+    "--seeds", type=click.IntRange(1, 10_000), help="So many, from 0 on; if not given, the study's own, or all of --from."
 )
 @click.option("--check", is_flag=True, help="Say which committed pages differ from published rows; exit code 1 if any does.")
 @options.store
@@ -31,15 +31,26 @@ if TYPE_CHECKING:
 @options.progress
 @options.precision
 @click.option(
-    "--have", multiple=True, metavar="FOLDER", help="Rows that are there: only what they lack is trained; may be repeated."
+    "--have",
+    multiple=True,
+    type=options.Place(),
+    metavar="FOLDER",
+    help="Rows that are there: only what they lack is trained; may be repeated.",
 )
-@click.option("--from", "sources", multiple=True, metavar="FOLDER", help="Train nothing, read rows or runs; may be repeated.")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    type=options.Place(),
+    metavar="FOLDER",
+    help="Train nothing, read rows or runs; may be repeated.",
+)
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=options.Place(path_type=Path),
     help="Folder for page, figures, rows and provenance; one in the store if not given.",
 )
-@click.option("--page", type=click.Path(path_type=Path), help="Write the page as this file, its figures beside it.")
+@click.option("--page", type=options.Place(path_type=Path), help="Write the page as this file, its figures beside it.")
 def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, **given: Any) -> None:
     """A study: trained where something is missing, judged, shown, and written as page, figures and rows.
 
@@ -104,7 +115,7 @@ def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds:
 
     device = device_named(asked.device)
     suited = [each for each in study.sizes if not each.gpu or device.type == "cuda"]
-    chosen = study.size(size) if size else (suited or list(study.sizes))[0]
+    chosen = study.size(size) if size is not None else (suited or list(study.sizes))[0]
     wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections if each.usual), typed())
     out = asked.folder(study.name, chosen.name, *(section.name for section in sections))
     found = train(wanted, seeds or study.seeds, device, asked, out)

@@ -10,7 +10,7 @@ from lengthlab.cli import options
 
 
 @click.command()
-@click.argument("plan", type=click.Path(path_type=Path), metavar="RUN.TOML")
+@click.argument("plan", type=options.Place(path_type=Path), metavar="RUN.TOML")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change every run: --set task.modulus=7")
 @options.store
 @options.device

@@ -31,6 +31,7 @@ def work(
     """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
     from lengthlab.launch import try_all
 
+    runs = list({run.id: run for run in runs}.values())  # named twice, it is one all the same
     with redirect_stdout(sys.stderr):  # what users' code prints while it trains is no part of the answer
         outcomes = try_all(runs, store, device, workers, precision, progress)
     failed = [outcome for outcome in outcomes if outcome.error]
@@ -54,7 +55,7 @@ def _failure(outcome: Outcome) -> str:
 
 
 def _exit(code: int) -> None:
-    raise SystemExit(code)
+    raise click.exceptions.Exit(code)
 
 
 def show(curves: Sequence[Curve], as_json: bool, each_seed: bool = False) -> None:

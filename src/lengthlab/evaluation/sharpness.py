@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lengthlab.errors import nearest, require
+from lengthlab.errors import nearest, require, require_whole
 from lengthlab.evaluation.accuracy import evaluation_set, together
 from lengthlab.models.attention.sharpening import sharpened
 from lengthlab.models.attention.temperature import AdaptiveTemperature, entropy
@@ -62,7 +62,7 @@ class Probe:
         asked = self.task.questions
         known = self.question in asked
         require(known, f"task '{self.task.name}' has no question '{self.question}'; {nearest(self.question, asked)}")
-        require(self.samples >= 1, f"samples must be at least 1, not {self.samples}")
+        require_whole(self.samples, "samples", 1)
         require(self.seed != 0, "accuracy is counted on the samples of seed 0: take another one here")
 
     def pairs(self, length: int) -> list[Pair]:

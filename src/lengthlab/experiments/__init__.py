@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lengthlab.errors import LabError, nearest, require
+from lengthlab.errors import LabError, a_kind, nearest, require
 from lengthlab.experiments.dat import DAT
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.plateau import PLATEAU
@@ -37,7 +37,7 @@ def find_study(name: str, folder: Path = Path()) -> Study:
     """
     if is_reference(name):
         found = load_reference(name, folder)
-        require(isinstance(found, Study), f"{name} is a {type(found).__name__}, not a Study")
+        require(isinstance(found, Study), f"{name} is {a_kind(found)}, not a Study")
         assert isinstance(found, Study)
         return found
     known = registered(Study)

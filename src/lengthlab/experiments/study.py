@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.errors import LabError, a_kind, explain, nearest, require
 from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Study:
             raise LabError(f"{where}: {error}") from None
         except Exception as error:  # a user's own function
             raise LabError(f"{where}: its run cannot be made: {explain(error)}") from error
-        require(isinstance(run, Run), f"{where}: 'run' gave a {type(run).__name__}, not a Run")
+        require(isinstance(run, Run), f"{where}: 'run' gave {a_kind(run)}, not a Run")
         trained = tuple(run.lengths) == tuple(size.trained)
         require(trained, f"{where}: its run trains on lengths {list(run.lengths)}, the size says {list(size.trained)}")
         return replace(run, evaluate=size.lengths)

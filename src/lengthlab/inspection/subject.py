@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.errors import LabError, a_kind, explain, nearest, require
 from lengthlab.models import AnyModel
 from lengthlab.models.module import Module, makes_module, needs_vocabulary
 from lengthlab.registry import look_up, registered
@@ -61,7 +61,7 @@ class Subject:
     def make(self) -> nn.Module:
         made = _made(self.name, self.maker)
         if not isinstance(made, nn.Module):
-            raise LabError(f"{self.name} made a {type(made).__name__}, which is neither an nn.Module nor a model with 'build'")
+            raise LabError(f"{self.name} made {a_kind(made)}, which is neither an nn.Module nor a model with 'build'")
         return made
 
     @cached_property
@@ -90,7 +90,7 @@ def find_subject(name: str, folder: Path = Path()) -> Subject:
     if name in registered(AnyModel):
         return _ours(name, _made(name, look_up(AnyModel, name)))
     path = folder / name
-    if path.is_dir() or path.suffix == ".json":
+    if name and (path.is_dir() or path.suffix == ".json"):
         return _configured(name, path)
     kinds = "a file and what makes the model in it (my_model.py:make), a folder with a config.json, or a model of ours"
     close = nearest(name, registered(AnyModel))
@@ -103,7 +103,7 @@ def _own(name: str, found: Any) -> Subject:
         raise LabError(f"{name} is a module that is made already: name a function that makes it, so that it can be made afresh")
     if hasattr(found, "build") and not isinstance(found, type):
         return _ours(name, found)
-    require(callable(found), f"{name} is a {type(found).__name__}: name a function that makes the model")
+    require(callable(found), f"{name} is {a_kind(found)}: name a function that makes the model")
     if makes_module(found) and needs_vocabulary(found):
         return _ours(name, Module(found))
     with torch.random.fork_rng(devices=[]):

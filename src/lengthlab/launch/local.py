@@ -11,7 +11,7 @@ import torch
 
 from lengthlab import training
 from lengthlab.device import AUTO, device_named, in_words
-from lengthlab.errors import LabError, RunFailed, explain, require
+from lengthlab.errors import LabError, RunFailed, cut, explain, require, require_whole
 from lengthlab.launch.here import Tell, seconds_here, train_here
 from lengthlab.launch.processes import work
 from lengthlab.launch.progress import Progress
@@ -92,9 +92,12 @@ def try_all(
     progress: bool = True,
 ) -> list[Outcome]:
     """As `train_all`; what became of each run, well or not."""
+    listed = isinstance(runs, Sequence) and all(isinstance(run, Run) for run in runs)
+    require(listed, f"what is trained is a list of runs, each as ll.Run makes it, not {cut(repr(runs))}")
     place, chosen = Store(store), device_named(device)
     kept_in = precision_named(precision, chosen)
-    require(workers is None or workers >= 1, f"workers must be at least 1, not {workers}")
+    if workers is not None:
+        require_whole(workers, "workers", 1)
     place.prepare()
     left, errors = _claimed(runs, place)
     number = workers or default_workers(chosen)

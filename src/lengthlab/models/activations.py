@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import nn
 
-from lengthlab.errors import require
+from lengthlab.errors import require_number
 
 
 class Activation(Protocol):
@@ -47,7 +47,7 @@ class Dropout:
     share: float = 0.1
 
     def __post_init__(self) -> None:
-        require(0 <= self.share < 1, f"dropout.share must be at least 0 and less than 1, not {self.share}")
+        require_number(self.share, "dropout.share", least=0, below=1)
 
     def build(self, width: int) -> nn.Module:
         return nn.Dropout(self.share)

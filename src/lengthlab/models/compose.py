@@ -13,10 +13,13 @@ from typing import Protocol
 
 from torch import nn
 
-from lengthlab.errors import require
+from lengthlab.errors import require, require_whole
 from lengthlab.models.norms import LayerNorm, Norm
 from lengthlab.models.wiring import Links, PostNorm, PreNorm, Sum
 from lengthlab.registry import kebab
+
+MOST = 1000
+"""Blocks that a network can be made of in reasonable time."""
 
 
 class Part(Protocol):
@@ -58,7 +61,7 @@ class Repeat:
     part: Part
 
     def __post_init__(self) -> None:
-        require(self.times >= 1, f"model.blocks must be at least 1, not {self.times}")
+        require_whole(self.times, "model.blocks", 1, MOST)
 
     def build(self, width: int) -> nn.Module:
         return _links([(str(i), keep_name(self.part)) for i in range(self.times)], width)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
-from lengthlab.errors import require
+from lengthlab.errors import require_whole
 from lengthlab.models.activations import Activation, Relu, Silu
 from lengthlab.models.linear import Linear
 from lengthlab.models.wiring import Links
@@ -23,7 +23,7 @@ class Mlp:
     activation: Activation = field(default=Relu(), metadata={"added": "0.2"})
 
     def __post_init__(self) -> None:
-        require(self.factor >= 1, f"model.mlp must be at least 1, not {self.factor}")
+        require_whole(self.factor, "model.mlp", 1)
 
     def build(self, width: int) -> nn.Module:
         inside = self.factor * width
@@ -42,7 +42,7 @@ class GatedMlp:
     activation: Activation = Silu()
 
     def __post_init__(self) -> None:
-        require(self.factor >= 1, f"model.mlp must be at least 1, not {self.factor}")
+        require_whole(self.factor, "model.mlp", 1)
 
     def build(self, width: int) -> nn.Module:
         return _GatedMlp(width, self.factor * width, self.activation.build(self.factor * width))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab import kernels
-from lengthlab.errors import require
+from lengthlab.errors import require, require_whole
 from lengthlab.models.attention.learned import LearnedPositions
 from lengthlab.models.compose import Part, keep_name
 from lengthlab.models.layout import PLAIN, Layout, pick
@@ -47,8 +47,8 @@ class Model:
     """So many position ids have a learned vector that is added to the token's; 0: none are added."""
 
     def __post_init__(self) -> None:
-        require(self.width >= 1, f"model.width must be at least 1, not {self.width}")
-        require(self.position_ids >= 0, f"model.position_ids must be at least 0, not {self.position_ids}")
+        require_whole(self.width, "model.width", 1)
+        require_whole(self.position_ids, "model.position_ids", 0)
 
     def build(self, vocabulary: int) -> Network:
         return Network(vocabulary, self.width, keep_name(self.body).build(self.width), self.position_ids)

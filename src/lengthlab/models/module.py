@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError, a_kind, require
 from lengthlab.registry import kebab
 
 VOCABULARY = ("vocabulary", "vocab_size", "vocab")
@@ -27,6 +27,7 @@ class Module:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        require(callable(self.maker), f"a model is made by a class or a function, not by {self.maker!r}")
         name, known = self._vocabulary(), ", ".join(VOCABULARY)
         require(
             name is not None, f"{self._maker} has no parameter for the size of the task's vocabulary: name it one of {known}"
@@ -40,7 +41,7 @@ class Module:
     def build(self, vocabulary: int) -> nn.Module:
         made = self.maker(**{str(self._vocabulary()): vocabulary}, **self.arguments)
         if not isinstance(made, nn.Module):
-            raise LabError(f"{self._maker} made a {type(made).__name__}, which is not an nn.Module")
+            raise LabError(f"{self._maker} made {a_kind(made)}, which is not an nn.Module")
         return made
 
     @property

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from math import inf
 from typing import Any
 
 from lengthlab.errors import LabError, explain
 from lengthlab.store import Folder
-from lengthlab.store.rows import ALL, OLD_ALL, Row, rows_in
+from lengthlab.store.rows import ALL, NO_RESULT, OLD_ALL, Row, rows_in
 from lengthlab.store.settings import called
 
 
@@ -69,17 +71,28 @@ def read_curves(folders: Sequence[Folder], experiment: str = "") -> tuple[list[C
 
 def _curve(folder: Folder, experiment: str) -> Curve:
     result = folder.read_json("result.json")
-    rows = rows_in(result, str(folder.path), experiment)
+    path = folder.path / "result.json"
+    rows = rows_in(result, str(path), experiment)
     try:
         names = ("hardware", "versions", "precision", "seconds", "date", "steps", "batch", "settings")
         made = {name: result[name] for name in names} | {name: result.get(name) for name in ("commit", "ends")}
         shortest, longest = map(int, result["lengths"])
         texts = (made["hardware"], made["versions"]["torch"], made["precision"], made["settings"], made["date"])
-        if not rows or not all(isinstance(text, str) for text in texts) or float(made["seconds"]) < 0:
+        chance = _chance(result["chance"])
+        if not rows or not chance or not all(isinstance(text, str) for text in texts) or not 1 <= shortest <= longest:
             raise ValueError
-        return Curve(tuple(rows), (shortest, longest), _chance(result["chance"]), made, folder, _content(folder, result))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise LabError(f"{folder.path}: result.json is not the result of a run") from None
+        _check_made(made)
+        return Curve(tuple(rows), (shortest, longest), chance, made, folder, _content(folder, result))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise LabError(f"{path} is {NO_RESULT}") from None
+
+
+def _check_made(made: Mapping[str, Any]) -> None:
+    """ValueError or TypeError where a number or a date of what is told beside the counts cannot be one."""
+    datetime.fromisoformat(made["date"])
+    whole = [made["steps"], made["batch"], *(made["ends"] or ())]
+    if not 0 <= float(made["seconds"]) < inf or not all(type(number) is int and number >= 0 for number in whole):
+        raise ValueError
 
 
 def _content(folder: Folder, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from lengthlab.errors import LabError
 from lengthlab.report.curves import Curve
 from lengthlab.store.ids import SHORT
+from lengthlab.text_file import Missing, read_text
 
 FILE = "provenance.json"
 
@@ -83,10 +84,10 @@ def as_text(origins: Iterable[Origin]) -> str:
 def read_origins(path: Path) -> list[Origin]:
     """The entries of a `provenance.json`, where version 0.1 calls the size `profile`; none where there is no such file."""
     try:
-        return [_origin(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
-    except FileNotFoundError:
+        return [_origin(entry) for entry in json.loads(read_text(path))]
+    except Missing:
         return []
-    except (ValueError, TypeError, KeyError, AttributeError, OSError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         names = ", ".join(field.name for field in fields(Origin))
         raise LabError(f"{path} is not a provenance: it is a list of entries with {names}") from None
 

@@ -51,7 +51,7 @@ def read_results(
     """What these folders have of a study: of the size asked for, or of the first that there are rows of. Without sections
     named, the usual ones and those that there is something of.
     """
-    for chosen in [study.size(size)] if size else study.sizes:
+    for chosen in [study.size(size)] if size is not None else study.sizes:
         found = read_evidence(sources, Wanted(study, chosen, sections, command), seeds)
         if found.rows:
             arms = {arm_of(row) for row in found.rows}

@@ -10,6 +10,7 @@ from typing import Any
 
 from lengthlab.errors import LabError
 from lengthlab.store.ids import known_as
+from lengthlab.text_file import Missing, read_text
 
 FILE = "traces.jsonl"
 OLD_FILE = "courses.jsonl"
@@ -78,10 +79,10 @@ def read_traces(folder: Path) -> list[TrainingTrace]:
     """The traces kept in a folder; none where there is no such file."""
     for path in (folder / FILE, folder / OLD_FILE):
         try:
-            return [_trace(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-        except FileNotFoundError:
+            return [_trace(json.loads(line)) for line in read_text(path).splitlines()]
+        except Missing:
             continue
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             names = "run, steps, opened, learned_at"
             raise LabError(f"{path} is not a file of traces: a JSON object a line with {names}") from None
     return []

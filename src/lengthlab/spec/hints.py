@@ -7,14 +7,15 @@ import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from textwrap import shorten
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, cut
 from lengthlab.registry import word_for
 
 NUMBERS: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,)}
+LARGEST = 2**53
+"""Whole numbers that every reader of JSON can hold."""
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "None", None: "None"}
 
 
@@ -59,8 +60,10 @@ def check_fields(value: object, where: str) -> None:
 def check(value: object, hint: Any, where: str) -> None:
     """Refuse a value that is not of the type, or has something in it that is not."""
     check_fields(value, where)
+    if type(value) is int and abs(value) > LARGEST:
+        raise LabError(f"{where} must be at most 2**53, or not every program could read it, not {value}")
     if not fits(value, hint):
-        raise LabError(f"{where} must be {words_for(hint)}, not {shorten(repr(value), 100, placeholder=' …')}")
+        raise LabError(f"{where} must be {words_for(hint)}, not {cut(repr(value))}")
 
 
 def fits(value: object, hint: Any) -> bool:

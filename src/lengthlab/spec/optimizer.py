@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lengthlab.errors import require
+from lengthlab.errors import require_number
 from lengthlab.registry import register
 
 
@@ -21,9 +21,9 @@ class Optimizer:
     def __post_init__(self) -> None:
         for name in ("beta1", "beta2"):
             value = getattr(self, name)
-            require(0 <= value < 1, f"optimizer.{name} must be at least 0 and less than 1, not {value}")
+            require_number(value, f"optimizer.{name}", least=0, below=1)
             object.__setattr__(self, name, float(value))  # 0 and 0.0 are one content
-        require(self.clip >= 0, f"optimizer.clip must be at least 0, which clips nothing, not {self.clip}")
+        require_number(self.clip, "optimizer.clip", least=0)
 
     @property
     def betas(self) -> tuple[float, float]:
@@ -55,7 +55,7 @@ class AdamW(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.decay >= 0, f"optimizer.decay must be at least 0, not {self.decay}")
+        require_number(self.decay, "optimizer.decay", least=0)
 
 
 register(Optimizer, "adam", Adam)

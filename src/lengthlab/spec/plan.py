@@ -26,6 +26,7 @@ from lengthlab.spec.grid import Choice, choices, label_of
 from lengthlab.spec.hints import hints_of
 from lengthlab.spec.run import Run
 from lengthlab.spec.toml import read
+from lengthlab.text_file import read_text
 
 Table = dict[str, Any]
 RUN = hints_of(Run)
@@ -59,16 +60,15 @@ def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
 def _tables(path: Path) -> Table:
     """The tables of a file, checked to be such."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tables = tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise LabError(f"{path} is not valid TOML: {error}") from None
     for key, table in tables.items():
         known = key in TABLES
         require(known, f"{path}: unknown key '{key}'; runs are written as [[run]] tables, what they share as [defaults]")
         require(key == "run" or isinstance(table, dict), f"{path}: '{key}' must be a table, [{key}]")
     listed = tables.get("run", [])
+    listed = [listed] if isinstance(listed, dict) else listed  # [run] is one run
     tabled = isinstance(listed, list) and all(isinstance(table, dict) for table in listed)
     require(tabled and (len(listed) > 0 or "defaults" in tables), f"{path} has no [[run]] table")
     return {"defaults": tables.get("defaults", {}), "grid": tables.get("grid", {}), "run": listed}
@@ -156,6 +156,7 @@ def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
     given = {key: read(table[key], RUN[key], key, folder, defaults[key]) for key in kept}
     seeds = read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
     require(len(seeds) > 0, "seeds must name at least one seed")
+    require(len(set(seeds)) == len(seeds), f"seeds must differ, and {list(seeds)} has one twice")
     return [Run(**given, seed=seed) for seed in seeds]
 
 
@@ -165,7 +166,8 @@ def _override(table: Table, override: str) -> None:
     require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        require(len(text.splitlines()) <= 1, f"--set {override}: give each key a --set of its own")
+    except (tomllib.TOMLDecodeError, RecursionError):
         value = text
     *outer, last = path.strip().split(".")
     for key in outer:

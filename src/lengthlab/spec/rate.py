@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import cos, isfinite, pi
+from math import cos, pi
 
-from lengthlab.errors import require
+from lengthlab.errors import require_number, require_whole
 from lengthlab.registry import register
 
 
@@ -19,13 +19,12 @@ class Rate:
 
     def __post_init__(self) -> None:
         self._settle("peak")
-        require(isinstance(self.warm_up, int) and self.warm_up >= 0, f"warm_up is a number of steps, not {self.warm_up}")
+        require_whole(self.warm_up, "warm_up, a number of steps,", 0)
 
     def _settle(self, name: str) -> None:
         """A rate is a float, and one that can be."""
-        rate = float(getattr(self, name))
-        object.__setattr__(self, name, rate)
-        require(isfinite(rate) and rate >= 0, f"a learning rate is a finite number of at least 0, not {rate}")
+        require_number(getattr(self, name), f"the {name} of a learning rate", least=0)
+        object.__setattr__(self, name, float(getattr(self, name)))
 
     def at(self, step: int, steps: int) -> float:
         """Of a step, counted from 0, in a phase of so many steps; at most so many, where training itself decides."""

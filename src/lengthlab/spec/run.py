@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.errors import LabError, explain, nearest, require, require_whole
 from lengthlab.models import AnyModel
 from lengthlab.models.attention.sharpening import check_sharpening
 from lengthlab.models.attention.temperature import Temperature
@@ -67,8 +67,8 @@ class Run:
             exact = {name: as_hinted(value, hints.get(name, Any)) for name, value in self.model.arguments.items()}
             object.__setattr__(self, "model", replace(self.model, arguments=exact))
         object.__setattr__(self, "schedule", self.schedule.resolved(self.task.state))
-        require(self.batch >= 1, f"batch must be at least 1, not {self.batch}")
-        require(self.seed >= 0, f"seed must be at least 0, not {self.seed}")
+        require_whole(self.batch, "batch", 1)
+        require_whole(self.seed, "seed", 0)
         require(
             1 <= self.lengths[0] <= self.lengths[1],
             f"lengths must be [shortest, longest] with 1 <= shortest <= longest, not {list(self.lengths)}",

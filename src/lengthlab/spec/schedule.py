@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, isfinite
+from math import ceil
 from typing import Literal
 
-from lengthlab.errors import require
+from lengthlab.errors import require, require_names, require_number, require_whole
 from lengthlab.registry import kebab, register
 from lengthlab.spec.rate import AnyRate, LearningRate, Rate, divided
 from lengthlab.store.phases import EPOCH
@@ -31,7 +31,7 @@ class Epochs:
     number: float
 
     def __post_init__(self) -> None:
-        require(isfinite(self.number) and self.number > 0, f"a phase lasts more than 0 epochs, not {self.number} epochs")
+        require_number(self.number, "the epochs of a phase", above=0)
         object.__setattr__(self, "number", float(self.number))  # 3 and 3.0 are one content
 
 
@@ -56,11 +56,10 @@ class Mastered:
     limit: int = 20_000
 
     def __post_init__(self) -> None:
+        require_number(self.accuracy, "accuracy", above=0, most=1)
         object.__setattr__(self, "accuracy", float(self.accuracy))  # 1 and 1.0 are one content
-        require(0 < self.accuracy <= 1, f"accuracy must be more than 0 and at most 1, not {self.accuracy}")
         for name in ("times", "looks", "every", "limit"):
-            value = getattr(self, name)
-            require(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, not {value}")
+            require_whole(getattr(self, name), name, 1)
         require(self.every % BLOCK == 0, f"every must be a multiple of {BLOCK}, the steps made in one go, not {self.every}")
         require(self.limit > self.every, f"limit must be more than every = {self.every}, or nobody looks, not {self.limit}")
 
@@ -97,6 +96,14 @@ class Phase:
     mixture: tuple[float, ...] = field(default=(), metadata={"added": "0.2"})
 
     def __post_init__(self) -> None:
+        require_names(self.off, "off")
+        require_names(self.asks, "asks")
+        pair = self.lengths is None or (isinstance(self.lengths, (list, tuple)) and len(self.lengths) == 2)
+        require(pair, f"the lengths of a phase must be [shortest, longest], not {self.lengths!r}")
+        shares = isinstance(self.mixture, (list, tuple))
+        require(shares, f"the mixture of a phase must be a list of shares, one a task, not {self.mixture!r}")
+        for share in self.mixture:
+            require_number(share, "a share of a mixture", least=0)
         lr = self.lr
         lr = {part: _rate(rate) for part, rate in lr.items()} if isinstance(lr, Mapping) else _rate(lr)
         lengths = None if self.lengths is None else tuple(self.lengths)
@@ -139,6 +146,8 @@ class Schedule:
     phases: tuple[Phase, ...]
 
     def __post_init__(self) -> None:
+        phases = isinstance(self.phases, (list, tuple)) and all(isinstance(each, Phase) for each in self.phases)
+        require(phases, f"the phases of a schedule are a list of Phase, not {self.phases!r}")
         require(len(self.phases) >= 1, "a schedule has at least one phase")
 
     def resolved(self, state: Sequence[str]) -> Schedule:
@@ -190,6 +199,7 @@ def delayed(
     >>> ll.Run(task, model, delayed(joint=16_000)).schedule.phases[0].length
     Mastered(question='modulo', accuracy=0.99, times=1, looks=3, every=100, limit=20000)
     """
+    require_names(asks, "schedule.asks")
     require(first is not None or bool(asks), "schedule.first: say how long; with all questions asked none is to be mastered")
     first = Mastered("" if asks == STATE else asks[0]) if first is None else first
     require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
@@ -216,7 +226,7 @@ def _check_length(name: str, length: Duration, least: int = 1) -> None:
 def _rate(rate: AnyRate) -> AnyRate:
     if isinstance(rate, Rate):
         return rate
-    require(isfinite(rate) and rate >= 0, f"schedule.lr must be a finite number of at least 0, not {rate}")
+    require_number(rate, "schedule.lr", least=0)
     return float(rate)
 
 

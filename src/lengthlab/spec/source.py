@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
 import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -21,6 +23,7 @@ from lengthlab.errors import LabError, explain, nearest, require
 from lengthlab.spec.own_file import PACKAGES, check_alone, check_unedited
 from lengthlab.spec.script import TYPED_IN, check_whole, definitions
 from lengthlab.started import SCRIPT
+from lengthlab.text_file import read_text
 
 Files = dict[str, str]
 TEXT, PLACE = "__lengthlab_text__", "__lengthlab_place__"
@@ -30,23 +33,24 @@ INSTALLED = [Path(lengthlab.__file__).parent.resolve(), *STDLIB, *PACKAGES]
 
 
 def is_reference(name: str) -> bool:
-    """Whether a name means something in a file.
+    """Whether a name means something in a file, or the file itself, which does not say what in it is meant.
 
-    >>> is_reference("my_models.py:three_lstms"), is_reference("lstm")
-    (True, False)
+    >>> is_reference("my_models.py:three_lstms"), is_reference("my_models.py"), is_reference("lstm")
+    (True, True, False)
     """
-    return ".py:" in name
+    return ".py:" in name or name.endswith(".py")
 
 
 def load_reference(reference: str, folder: Path) -> object:
     """What `FILE.py:NAME` names, FILE looked up from `folder`."""
-    file, _, name = reference.rpartition(":")
-    path = (folder / file).resolve()
+    file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
+    path = Path(os.path.realpath(folder / file))
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabError(f"'{reference}': {path} cannot be read ({getattr(error, 'strerror', error)})") from None
+        text = read_text(path)
+    except LabError as error:
+        raise LabError(f"'{reference}' cannot be read: {error}") from None
     module = load_text(path.name, text)
+    require(bool(name), f"'{reference}' is a file: name what is meant in it, {_choices(file, module)}")
     vars(module).setdefault(PLACE, path)
     return member(module, name)
 
@@ -111,10 +115,21 @@ def own_member(module: ModuleType, name: str) -> object:
 def member(module: ModuleType, name: str) -> object:
     """One name of a module."""
     if not hasattr(module, name):
-        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-        raise LabError(f"{Path(str(module.__file__)).name} has no '{name}'; {nearest(name, own or ['nothing'])}")
+        raise LabError(f"{Path(str(module.__file__)).name} has no '{name}'; {nearest(name, _own(module) or ['nothing'])}")
     found: object = getattr(module, name)
     return found
+
+
+def _own(module: ModuleType) -> list[str]:
+    """The classes and functions that a module defines."""
+    return [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+
+
+def _choices(file: str, module: ModuleType) -> str:
+    """What can be named of a file: what it defines, and what it makes of it."""
+    made = [key for key, value in vars(module).items() if is_dataclass(value) and not isinstance(value, type)]
+    named = [name for name in (*_own(module), *made) if not name.startswith("_")]
+    return " or ".join(f"{file}:{name}" for name in named) or "where it has something to name"
 
 
 class Sources:
@@ -176,7 +191,7 @@ def _text_of(module: ModuleType, names: list[str]) -> str:
         return loaded
     path = Path(str(module.__file__))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         check_unedited(module, text)
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError):
         what = f"{names[0] if names else 'it'} has no source file that can be read ({path.name})"

@@ -13,9 +13,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from lengthlab.errors import LabError, explain, nearest, require
+from torch import nn
+
+from lengthlab.errors import LabError, a_kind, explain, nearest, require
 from lengthlab.models.model import AnyModel
-from lengthlab.models.module import VOCABULARY, Module, makes_module
+from lengthlab.models.module import VOCABULARY, Module, makes_module, needs_vocabulary
 from lengthlab.registry import kind_of, look_up, registered, word_for
 from lengthlab.spec import source
 from lengthlab.spec.hints import argument_hints, fits, is_protocol, item_hint, members_of, missing_of, words_for
@@ -34,12 +36,14 @@ def make(kind: Any, value: Any, folder: Path = Path(), where: str = "") -> Any:
     key = "kind" if "kind" in table else "name"
     name = table[key]
     maker = source.load_reference(name, folder) if source.is_reference(name) else look_up(kind, name)
+    made_already = isinstance(maker, nn.Module)
+    require(not made_already, f"{where}: {name} is a module that is made already: name its class, or a function that makes it")
     if not callable(maker):
-        raise LabError(f"{where}: {name} is a {type(maker).__name__}, and has to be what makes a {word_for(kind)}")
+        raise LabError(f"{where}: {name} is {a_kind(maker)}, and has to be what makes a {word_for(kind)}")
     given = {word: item for word, item in table.items() if word != key}
     made = _call(maker, given, where, name, folder, kind is AnyModel and makes_module(maker))
     lacks = f": it lacks {' and '.join(map(repr, missing_of(made, kind)))}" if missing_of(made, kind) else ""
-    require(fits(made, kind), f"{name} made a {type(made).__name__}, which is not a {word_for(kind)}{lacks}")
+    require(fits(made, kind), f"{name} made {a_kind(made)}, which is not a {word_for(kind)}{lacks}")
     return made
 
 
@@ -55,8 +59,12 @@ def _call(maker: Callable[..., Any], given: Mapping[str, Any], where: str, name:
         word: read(item, hints.get(word, Any), f"{where}.{word}", folder, signed[word].default if word in signed else None)
         for word, item in given.items()
     }
-    if "name" in hints and "name" not in arguments and _needs_name(maker):
+    if "name" in hints and "name" not in arguments and "name" in _needed(maker):
         arguments["name"] = name.rpartition(":")[2]
+    if not plain or needs_vocabulary(maker):
+        lacking = [word for word in _needed(maker) if word in hints and word not in arguments]
+        written = ", ".join(f"{word} = …" for word in lacking)
+        require(not lacking, f"{where} '{name}' needs {' and '.join(map(repr, lacking))}: write {written}")
     try:
         return Module(maker, arguments) if plain else maker(**arguments)
     except LabError as error:
@@ -66,8 +74,11 @@ def _call(maker: Callable[..., Any], given: Mapping[str, Any], where: str, name:
         raise LabError(f"{where} '{name}' cannot be made: {explain(error)}") from error
 
 
-def _needs_name(maker: Callable[..., Any]) -> bool:
-    return inspect.signature(maker).parameters["name"].default is inspect.Parameter.empty
+def _needed(maker: Callable[..., Any]) -> list[str]:
+    """What it is not made without."""
+    loose = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    taken = inspect.signature(maker).parameters.items()
+    return [word for word, each in taken if each.default is each.empty and each.kind not in loose]
 
 
 def parameters(maker: Callable[..., Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 from lengthlab.store.folder import Busy as Busy
 from lengthlab.store.folder import Folder as Folder
 from lengthlab.store.folder import Store as Store
+from lengthlab.store.folder import check_place as check_place
 from lengthlab.store.folder import named_folders as named_folders
 from lengthlab.store.folder import replace_file as replace_file
 from lengthlab.store.status import Status as Status

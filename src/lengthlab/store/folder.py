@@ -28,10 +28,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from lengthlab.errors import LabError, explain, require
+from lengthlab.errors import LabError, explain, reason, require
 from lengthlab.store.ids import SHORT, same_run
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.log import identity, parse
+from lengthlab.text_file import Missing, read_text
 
 try:
     import fcntl
@@ -59,7 +60,7 @@ class Folder:
 
     @property
     def id(self) -> str:
-        return self.path.resolve().name
+        return os.path.basename(os.path.realpath(self.path))
 
     @property
     def finished(self) -> bool:
@@ -72,17 +73,22 @@ class Folder:
         self.write(name, (json.dumps(data, indent=1) + "\n").encode())
 
     def read_json(self, name: str) -> dict[str, Any]:
+        """What a file of the folder says; `LabError` where it says nothing, or something else."""
         path = self.path / name
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            require(isinstance(data, dict), "")
-        except FileNotFoundError:
-            raise LabError(f"{path} is missing") from None
-        except (LabError, ValueError, RecursionError):
+            data = json.loads(read_text(path))
+            require(isinstance(data, dict), f"{path} is foreign")
+        except Missing:
+            raise LabError(
+                f"{path} is missing: put it back, or move the folder away and start the same command again"
+            ) from None
+        except LabError as error:
+            raise LabError(f"{error}; move it away and start the same command again") from None
+        except (ValueError, RecursionError):
             raise LabError(f"{path} is truncated or foreign: move it away and start the same command again") from None
         return dict(data)
 
-    def record_failure(self, error: Exception, step: int = 0) -> None:
+    def record_failure(self, error: BaseException, step: int = 0) -> None:
         """Why the run stopped, in a line and with its trace; a disk that takes no more takes no failure either."""
         trace = "".join(format_exception(error))
         note = {"run": self.id, "step": step, "message": explain(error), "trace": trace}
@@ -169,6 +175,32 @@ def replace_file(path: Path, data: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
+def check_place(folder: Path, what: str) -> None:
+    """Refuse a folder that cannot be made or written to, before any work is done; nothing is made of it yet.
+
+    >>> check_place(Path(__file__) / "runs", "--out")
+    Traceback (most recent call last):
+    lengthlab.errors.LabError: --out '...' is not writable: Not a directory; a file is in the way of a folder
+    """
+    try:
+        there = next(place for place in (folder, *folder.absolute().parents) if _is_there(place))
+        number = 0 if os.access(there, os.W_OK | os.X_OK) else errno.EACCES
+        number = number if os.path.isdir(there) else errno.ENOTDIR
+        if number:
+            raise OSError(number, os.strerror(number))
+    except OSError as error:
+        raise LabError(f"{what} '{folder}' is not writable: {reason(error)}") from None
+
+
+def _is_there(place: Path) -> bool:
+    """Whether something has this name; a link that leads nowhere has."""
+    try:
+        os.stat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return place.is_symlink()
+    return True
+
+
 def _abandoned(partial: Path) -> bool:
     """Whether nobody writes this file any more: its process is gone, or, on another machine, has been silent for long."""
     *_, host, process, _ = partial.name.rsplit(".", 3)
@@ -200,13 +232,14 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folder, and refuse one that cannot be written to before any work is done."""
+        check_place(self.root, "store")
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             probe = self.root / f".{os.getpid()}.probe"
             probe.write_bytes(b"")
             probe.unlink(missing_ok=True)  # two machines on one store may have a process of the same number
         except OSError as error:
-            raise LabError(f"store '{self.root}' is not writable: {error.strerror or error}") from None
+            raise LabError(f"store '{self.root}' is not writable: {reason(error)}") from None
 
     def folder(self, run_id: str) -> Folder:
         """Of a run, also where it lies under its short id of version 0.1."""
@@ -222,6 +255,7 @@ class Store:
 
     def find(self, name: str) -> Folder:
         """The run folder whose id starts so."""
+        require(bool(name), f"name a run: a run folder, or the start of an id in '{self.root}'")
         found = [folder for folder in self.folders() if folder.id.startswith(name) or same_run(folder.id, name)]
         require(len(found) > 0, f"no run in '{self.root}' has an id that starts with '{name}'")
         require(len(found) == 1, f"several runs in '{self.root}' start with '{name}': give more of the id")
@@ -233,7 +267,7 @@ def named_folders(names: Sequence[str]) -> list[Folder]:
     folders: list[Folder] = []
     for name in names:
         path = Path(name)
-        require(path.is_dir(), f"'{name}' is neither a run folder nor a store")
+        require(bool(name) and path.is_dir(), f"'{name}' is neither a run folder nor a store")
         folders += [Folder(path)] if (path / "run.json").exists() else Store(path).folders()
     require(len(folders) > 0, f"no runs in {', '.join(names)}")
-    return list({folder.path.resolve(): folder for folder in folders}.values())
+    return list({os.path.realpath(folder.path): folder for folder in folders}.values())

@@ -5,14 +5,18 @@ read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from math import inf
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError, cut, require
 from lengthlab.store.ids import SHORT
 from lengthlab.store.interval import wilson
+from lengthlab.text_file import read_text
 
 FILE = "results.jsonl"
 """Where rows are kept, a JSON object a line."""
@@ -57,8 +61,9 @@ class Count:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Count:
-        """The count of such data; what version 0.1 called `both` is `all`."""
+        """The count of such data; what version 0.1 called `both` is `all`. `LabError` where it can be none."""
         count = Count(**data)
+        _check(count)
         return replace(count, question=ALL) if count.question == OLD_ALL else count
 
     def _tokens(self) -> dict[str, int]:
@@ -71,6 +76,10 @@ NUMBERS = ("seed", "length", "correct", "total")
 TOKENS = ("right_tokens", "tokens")
 NAMES = ("experiment", "arm", "size", "model", "task", "training", "seed", "length", "question", "correct", "total", "run")
 """In the order in which they are written."""
+ID = re.compile(f"[0-9a-f]{{{SHORT},}}")
+LARGEST = 2**63
+"""Nobody counts so far."""
+NO_RESULT = "not the result of a run: put back the file that was written, or move the folder away and train the run again"
 
 
 @dataclass(frozen=True)
@@ -96,10 +105,13 @@ def rows_in(result: Mapping[str, Any], where: str, experiment: str = "") -> list
         names = {name: result[name] for name in ("model", "task", "training", "seed", "run")}
         counts = [Count.from_json(count) for count in result["counts"]]
         rows = [Row(**vars(count), **names, experiment=experiment) for count in counts]
+        for row in rows:
+            _check(row)
+            require(ID.fullmatch(row.run) is not None, f"'run' is {row.run!r}")
     except (KeyError, TypeError):
-        raise LabError(f"{where}: result.json is not the result of a run") from None
-    for row in rows:
-        _check(row, f"{where}: result.json")
+        raise LabError(f"{where} is {NO_RESULT}") from None
+    except LabError as error:
+        raise LabError(f"{where}: {error}; it is {NO_RESULT}") from None
     return rows
 
 
@@ -110,34 +122,38 @@ def as_jsonl(rows: Iterable[Row]) -> str:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a `results.jsonl`. Those of version 0.1 have `part` for `arm`, `both` for `all` and no size."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+    lines = read_text(path).splitlines()
     return [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def _row(line: str, where: str) -> Row:
     try:
         data = json.loads(line)
+        require(isinstance(data, dict), "")
         if "part" in data:
             data = {"arm": data["part"], "size": "", **{name: value for name, value in data.items() if name != "part"}}
         require(set(NAMES) <= set(data) <= {*NAMES, *TOKENS}, "")
         row = Row(**data)
-    except (LabError, ValueError, TypeError):
+        _check(row)
+    except LabError as error:
+        raise LabError(f"{where} is not a row of results{f': {error}' if str(error) else ''}") from None
+    except (ValueError, TypeError, RecursionError):
         raise LabError(f"{where} is not a row of results") from None
-    _check(row, where)
     return replace(row, question=ALL) if row.question == OLD_ALL else row
 
 
-def _check(row: Row, where: str) -> None:
-    for name in (*TEXTS, *NUMBERS):
-        kind = int if name in NUMBERS else str
-        require(type(getattr(row, name)) is kind, f"{where}: '{name}' is {getattr(row, name)!r}")
-    for name in TOKENS:
-        number = getattr(row, name)
-        require(number is None or (type(number) is int and number >= 0), f"{where}: '{name}' is {number!r}")
-    require(0 <= row.correct <= row.total and row.total > 0, f"{where}: {row.correct} of {row.total} cannot be right")
+def _check(count: Count) -> None:
+    """Refuse what cannot have been counted."""
+    for name in (each.name for each in fields(count)):
+        value = getattr(count, name)
+        kinds = (str,) if name in TEXTS else (int, NoneType) if name in TOKENS else (int,)
+        least = 1 if name in ("length", "total") else 0
+        most = inf if name == "seed" else LARGEST
+        fits = type(value) in kinds and (not isinstance(value, int) or least <= value < most)
+        require(fits, f"'{name}' is {cut(repr(value))}")
+    require(count.correct <= count.total, f"{count.correct} of {count.total} cannot be right")
+    tokens = count.right_tokens or 0, count.tokens or 0
+    require(tokens[0] <= tokens[1], f"{tokens[0]} of {tokens[1]} tokens cannot be right")
 
 
 def merge(sources: Mapping[str, Iterable[Row]]) -> list[Row]:

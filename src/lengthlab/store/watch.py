@@ -197,7 +197,7 @@ def _measured(result: Mapping[str, Any]) -> list[Accuracy]:
     try:
         counts = map(Count.from_json, result.get("counts", ()))
         return [Accuracy(int(count.length), count.accuracy) for count in counts if count.question == ALL]
-    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError):
+    except (LabError, AttributeError, KeyError, TypeError, ValueError):
         return []
 
 

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
-from lengthlab.errors import require
+from lengthlab.errors import a_kind, require
 from lengthlab.switch.opening import Opening, Ramped, Watch
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import Off, StandIn
@@ -140,7 +140,7 @@ class Delay:
         Of several, the first counts; none does with `counts=False`, where somebody else calls `step` or `go_to`.
         """
         optimizer = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
-        require(isinstance(optimizer, Optimizer), f"what is watched is an optimizer, not a {type(optimizer).__name__}")
+        require(isinstance(optimizer, Optimizer), f"what is watched is an optimizer, not {a_kind(optimizer)}")
         require(all(watch.optimizer is not optimizer for watch in self._watches), "this delay watches this optimizer already")
         if not self.is_open:
             self.forget(optimizer)

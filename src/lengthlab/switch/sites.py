@@ -9,7 +9,7 @@ from typing import Literal
 
 from torch import nn
 
-from lengthlab.errors import LabError, nearest, require
+from lengthlab.errors import LabError, a_kind, nearest, require
 from lengthlab.switch.attention import is_attention, is_called_attention
 from lengthlab.switch.returns import adds_its_input
 from lengthlab.switch.stand_in import Forward, stand_in_for
@@ -53,7 +53,7 @@ def find(model: nn.Module, *parts: str) -> tuple[Site, ...]:
 
 def choose(model: nn.Module, parts: Parts | None, instead: Instead | None = None) -> tuple[Site, ...]:
     """The modules that are meant; attention where nothing is said. One that is meant twice is an error."""
-    require(isinstance(model, nn.Module), f"what is delayed is an nn.Module, not a {type(model).__name__}")
+    require(isinstance(model, nn.Module), f"what is delayed is an nn.Module, not {a_kind(model)}")
     model = _unwrapped(model)
     meant: dict[str, str] = {}
     for words, names in _asked(model, parts):
@@ -91,6 +91,7 @@ def _asked(model: nn.Module, parts: Parts | None) -> list[tuple[str, list[str]]]
         found = [name for name, (_, module) in places.items() if parts(name, module)]
         require(len(found) > 0, "the predicate is true of no module of the model")
         return [("the predicate", found)]
+    require(isinstance(parts, Iterable), f"parts are named by a text or a list of them, not by {parts!r}")
     asked = [(_words(part), _matching(model, part)) for part in parts]
     require(len(asked) > 0, "no part is named")
     return asked
@@ -115,7 +116,7 @@ def _has_norm(module: nn.Module) -> bool:
 
 
 def _words(part: str | nn.Module) -> str:
-    return f"'{part}'" if isinstance(part, str) else f"a {type(part).__name__}"
+    return f"'{part}'" if isinstance(part, str) else a_kind(part)
 
 
 def _matching(model: nn.Module, part: str | nn.Module) -> list[str]:
@@ -146,7 +147,7 @@ def _sites(model: nn.Module, names: list[str], instead: Instead | None) -> tuple
     modules = {places[name][1]: name for name in reversed(names)}  # the first name of each
     for module, name in modules.items():
         called = type(module).forward is not nn.Module.forward or "forward" in vars(module)
-        require(called, f"'{name}' is a {type(module).__name__}, which is never called itself; name what is in it: '{name}.*'")
+        require(called, f"'{name}' is {a_kind(module)}, which is never called itself; name what is in it: '{name}.*'")
     elsewhere = _elsewhere(model, list(modules))
     return tuple(
         Site(

@@ -28,6 +28,8 @@ class Stages:
 
     def __init__(self, *delays: Delay) -> None:
         require(len(delays) > 0, "there is no stage")
+        for each in delays:
+            require(isinstance(each, Delay), f"a stage is a delay, as ll.delay makes it, not {each!r}")
         require(len(set(map(id, delays))) == len(delays), "a delay is among the stages twice")
         steps = [delay.until for delay in delays if isinstance(delay.until, int)]
         require(steps == sorted(steps), f"stages open one after another, not at steps {steps}")

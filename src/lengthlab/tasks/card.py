@@ -9,7 +9,7 @@ from inspect import cleandoc
 
 import torch
 
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, a_kind
 from lengthlab.tasks.batch import IGNORE
 from lengthlab.tasks.task import ALL, Guess, Task
 
@@ -47,7 +47,7 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     trivial_length = min(trivial_length, limit)
     many = task.sample(SAMPLES, (trivial_length,) * 2, generator)
     sequences = [task.decode(tokens) for tokens in many.tokens_BT]
-    truths = [_words(task.solve(words)) for words in sequences]
+    truths = [_solved(task, words) for words in sequences]
     for row, (words, truth) in enumerate(zip(sequences, truths, strict=True)):
         _hold(task, words, {question: target_BT[row].tolist() for question, target_BT in many.target.items()}, truth)
     guesses: dict[str, Guess] = {"always the commonest answer": _commonest(truths), **task.guesses}
@@ -83,6 +83,13 @@ def _hold(task: Task, words: Sequence[str], targets: Mapping[str, Sequence[int]]
 def _scored(target: Sequence[int]) -> tuple[int, ...]:
     """The tokens that are answers: each comes right after the position that asks for it."""
     return tuple(place + 1 for place, token in enumerate(target) if token != IGNORE)
+
+
+def _solved(task: Task, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    answers: object = task.solve(words)
+    if not isinstance(answers, Mapping):
+        raise LabError(f"task '{task.name}': solve gave {a_kind(answers)}, and has to give words by question")
+    return _words(answers)
 
 
 def _words(answers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

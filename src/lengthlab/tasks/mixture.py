@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from lengthlab.errors import require
+from lengthlab.errors import require, require_number
 from lengthlab.tasks.batch import IGNORE, Batch, join
 from lengthlab.tasks.task import ALL, Task
 
@@ -38,9 +38,13 @@ class Mixture(Task):
     tag: bool = True
 
     def __post_init__(self) -> None:
+        tasks = isinstance(self.tasks, (list, tuple)) and all(isinstance(task, Task) for task in self.tasks)
+        require(tasks, f"a mixture is of a list of tasks, not of {self.tasks!r}")
         names = [task.name for task in self.tasks]
         require(len(names) >= 2, "a mixture is of two tasks or more")
         require(len(set(names)) == len(names), f"tasks of a mixture need names of their own, not {', '.join(names)}")
+        for weight in self.weights:
+            require_number(weight, "each of task.weights", least=0)
         weights = tuple(map(float, self.weights or [1.0] * len(names)))
         object.__setattr__(self, "weights", weights)
         fits = len(weights) == len(names) and all(weight >= 0 for weight in weights) and sum(weights) > 0

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from lengthlab.errors import require
+from lengthlab.errors import require, require_whole
 from lengthlab.tasks.batch import IGNORE, Batch
 from lengthlab.tasks.task import Guess, Task
 
 MARKS = ("<pad>", "<bos>", "<modulo>", "<recall>")
 BOS, MODULO, RECALL = 1, 2, 3
+MOST_WORDS = 1_000_000
+"""Of a kind; all of them are written down."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,9 @@ class ModuloRecall(Task):
     questions: tuple[str, ...] = ("modulo", "recall")  # serves the abstract property
 
     def __post_init__(self) -> None:
-        require(self.modulus >= 2, f"task.modulus must be at least 2, not {self.modulus}")
-        require(self.values >= 2, f"task.values must be at least 2, not {self.values}")
-        require(self.keys >= 1, f"task.keys must be at least 1, not {self.keys}")
+        require_whole(self.modulus, "task.modulus", 2, MOST_WORDS)
+        require_whole(self.values, "task.values", 2, MOST_WORDS)
+        require_whole(self.keys, "task.keys", 1, MOST_WORDS)
         allowed = (("modulo", "recall"), ("modulo",), ("recall",))
         require(
             self.questions in allowed,

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from lengthlab.errors import require
+from lengthlab.errors import LabError, a_kind, require, require_number
 from lengthlab.tasks.batch import Batch
 from lengthlab.tasks.lengths import spread
 
@@ -87,7 +87,12 @@ class Task(ABC):
         require(lengths[0] <= lengths[1], f"lengths must be (shortest, longest), not {lengths}")
         self.check_length(lengths[0])
         self.check_length(lengths[1])
-        return self.draw(spread(size, lengths, generator), generator)
+        batch: object = self.draw(spread(size, lengths, generator), generator)
+        if not isinstance(batch, Batch):
+            raise LabError(f"task '{self.name}': draw gave {a_kind(batch)}, and has to give a Batch")
+        silent = [question for question in self.questions if question not in batch.target]
+        require(not silent, f"task '{self.name}': draw gave no target for {', '.join(map(repr, silent))}")
+        return batch
 
     def tokens(self, length: int) -> int | None:
         """How many tokens every sequence of a length has, if that is known: then it is trained without padding."""
@@ -95,8 +100,12 @@ class Task(ABC):
 
     def chances(self, length: int) -> dict[str, float]:
         """`chance`, with `all` of the questions."""
-        each = dict(self.chance(length))
-        return each if ALL in each else each | {ALL: prod(each.values())}
+        each: object = self.chance(length)
+        if not isinstance(each, Mapping):
+            raise LabError(f"task '{self.name}': chance gave {a_kind(each)}, and has to give a share by question")
+        for question, share in each.items():
+            require_number(share, f"task '{self.name}': the chance of '{question}'", least=0, most=1)
+        return dict(each) if ALL in each else {**each, ALL: prod(each.values())}
 
     @property
     def guesses(self) -> Mapping[str, Guess]:

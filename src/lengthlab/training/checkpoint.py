@@ -74,7 +74,8 @@ def load_weights(network: torch.nn.Module, folder: Folder) -> None:
         network.load_state_dict(load_file(path))
     except (SafetensorError, OSError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
-        raise LabError(f"{path} is missing, truncated or of another model ({reason})") from None
+        what = f"{path} is missing, truncated or of another model ({reason})"
+        raise LabError(f"{what}: put it back, or move the folder away and train the run again") from None
 
 
 def _detached(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

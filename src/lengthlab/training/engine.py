@@ -18,6 +18,7 @@ from time import monotonic, sleep
 import torch
 
 from lengthlab.device import AUTO, device_named, settled
+from lengthlab.errors import cut, require
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Busy, Store
@@ -134,6 +135,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = AUTO, 
     once if finished.
     """
     refuse_while_loading("train")
+    require(isinstance(run, Run), f"what is trained is a Run, as ll.Run makes it, not {cut(repr(run))}")
     chosen, place = device_named(device), Store(store)
     folder = place.folder(run.id)
     place.prepare()

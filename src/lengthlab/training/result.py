@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from lengthlab.device import AUTO, device_named, hardware, settled
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError, refuse_exit, require
 from lengthlab.evaluation.accuracy import SAMPLES, accuracy
 from lengthlab.evaluation.cores import cores
 from lengthlab.software import versions
@@ -19,7 +19,7 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.source import is_named
 from lengthlab.store import Folder
 from lengthlab.store.ids import NOT_CONTENT, hash_of, same_run
-from lengthlab.store.rows import Count
+from lengthlab.store.rows import NO_RESULT, Count
 from lengthlab.switch import Delay, find
 from lengthlab.tasks import ALL, Task
 from lengthlab.training.checkpoint import load_weights
@@ -66,8 +66,10 @@ def read_result(folder: Folder, trust: bool = False) -> Result:
     try:
         counts = tuple(Count.from_json(count) for count in data["counts"])
         return Result(run, folder, counts, tuple(int(end) for end in data.get("ends", run.ends)))
-    except (KeyError, TypeError, ValueError):
-        raise LabError(f"{folder.path / 'result.json'} is not the result of a run: move it away") from None
+    except LabError as error:
+        raise LabError(f"{folder.path / 'result.json'}: {error}; it is {NO_RESULT}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise LabError(f"{folder.path / 'result.json'} is {NO_RESULT}") from None
 
 
 def claim(folder: Folder, run: Run) -> None:
@@ -105,17 +107,17 @@ def _content(folder: Folder) -> dict[str, Any]:
 
 def measure(folder: Folder, lengths: Sequence[int], device: str = AUTO, samples: int = SAMPLES, trust: bool = False) -> Result:
     """A finished run at these lengths too; what was measured before on as many samples is not measured again."""
-    with folder.lock():
+    with folder.lock(), refuse_exit():
         if not folder.finished:
             raise LabError(f"run {folder.id} is not finished: train it first")
         result = read_result(folder, trust)
+        place = device_named(device)
         for length in lengths:
             result.run.task.check_length(length)
         known = {count.length for count in result.counts if count.total >= samples}
         missing = [length for length in dict.fromkeys(lengths) if length not in known]
         if not missing:
             return result
-        place = device_named(device)
         with settled(place):
             network, *copies = [result.network().to(place) for _ in range(cores(place))]
             fresh = accuracy(network, result.run.task, missing, samples, copies=copies)

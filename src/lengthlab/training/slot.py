@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import torch
 
-from lengthlab.errors import RunFailed
+from lengthlab.errors import RunFailed, refuse_exit
 from lengthlab.spec.run import Run
 from lengthlab.store import Busy, Folder
 from lengthlab.store.folder import CHECKPOINT
@@ -83,7 +83,8 @@ class Slot:
     def _recorded(self, act: Callable[[], None]) -> None:
         """Write a failure down before it goes up. What another try may mend (memory, another process) is none."""
         try:
-            act()
+            with refuse_exit():
+                act()
         except (Busy, torch.OutOfMemoryError):
             raise
         except Exception as error:

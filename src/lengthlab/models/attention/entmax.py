@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthlab.errors import require
+from lengthlab.errors import require_number
 from lengthlab.models.layout import PLAIN, Layout
 
 
@@ -39,8 +39,8 @@ class AdaptiveEntmax:
     gamma: float = 2.0
 
     def __post_init__(self) -> None:
-        require(self.delta >= 0, f"scores.delta must be at least 0, not {self.delta}")
-        require(self.gamma > 0, f"scores.gamma must be above 0, not {self.gamma}")
+        require_number(self.delta, "scores.delta", least=0)
+        require_number(self.gamma, "scores.gamma", above=0)
 
     def build(self, heads: int, width: int) -> nn.Module:
         return _AdaptiveEntmax(heads, width, self.delta, self.gamma)

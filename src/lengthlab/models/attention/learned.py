@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError, require_whole
 from lengthlab.models.attention.counted_random import CountedRandom
 from lengthlab.models.layout import PLAIN, Layout, pick
 
@@ -27,7 +27,7 @@ class Learned:
     limit: int = 2048
 
     def __post_init__(self) -> None:
-        require(self.limit >= 1, f"positions.limit must be at least 1 token, not {self.limit}")
+        require_whole(self.limit, "positions.limit", 1)
 
     def build(self, channels: int) -> nn.Module:
         return LearnedPositions(channels, self.limit)

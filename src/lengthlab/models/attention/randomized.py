@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError, require, require_number, require_whole
 from lengthlab.models.attention.counted_random import CountedRandom
 from lengthlab.models.attention.rotation import rotate, rotation_table
 from lengthlab.models.layout import PLAIN, Layout, pick
@@ -29,8 +29,8 @@ class Randomized:
     base: float = 10_000.0
 
     def __post_init__(self) -> None:
-        require(self.limit >= 1, f"positions.limit must be at least 1 token, not {self.limit}")
-        require(self.base > 0, f"positions.base must be above 0, not {self.base}")
+        require_whole(self.limit, "positions.limit", 1)
+        require_number(self.base, "positions.base", above=0)
 
     def build(self, channels: int) -> nn.Module:
         require(channels % 2 == 0, f"randomized positions rotate pairs of channels: a head needs an even width, not {channels}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lengthlab.errors import require
+from lengthlab.errors import require, require_number, require_whole
 from lengthlab.models.attention.rotation import rotate, rotation, rotation_table
 from lengthlab.models.layout import PLAIN, Layout, pick
 
@@ -25,7 +25,7 @@ class Rope:
     base: float = 10_000.0
 
     def __post_init__(self) -> None:
-        require(self.base > 0, f"positions.base must be above 0, not {self.base}")
+        require_number(self.base, "positions.base", above=0)
 
     def build(self, channels: int) -> nn.Module:
         return _Rotation(channels, self.base)
@@ -46,8 +46,8 @@ class SlowRope(Rope):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.tokens >= 1, f"positions.tokens must be at least 1, not {self.tokens}")
-        require(0 < self.share <= 1, f"positions.share must be above 0 and at most 1, not {self.share}")
+        require_whole(self.tokens, "positions.tokens", 1)
+        require_number(self.share, "positions.share", above=0, most=1)
 
     def build(self, channels: int) -> nn.Module:
         return _SlowRotation(channels, self.base, self.quick(channels), self.share)

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from lengthlab.errors import require
+from lengthlab.errors import require_number
 from lengthlab.models.layout import PLAIN, Layout
 
 
@@ -53,7 +53,7 @@ class LogN:
     first: float = 0.43
 
     def __post_init__(self) -> None:
-        require(self.first > 0, f"scores.first must be above 0, not {self.first}")
+        require_number(self.first, "scores.first", above=0)
 
     def build(self, heads: int, width: int) -> nn.Module:
         return _LogN(heads, self.first)

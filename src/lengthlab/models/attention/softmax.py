@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab import kernels
-from lengthlab.errors import require
+from lengthlab.errors import require, require_whole
 from lengthlab.models.attention.positions import InitsWeights, Positions, is_biased, is_rotary
 from lengthlab.models.attention.rope import Rope
 from lengthlab.models.attention.scores import CustomWeights, PlainScores, Scores
@@ -40,7 +40,7 @@ class Attention:
     scores: Scores | str = PlainScores()
 
     def __post_init__(self) -> None:
-        require(self.heads >= 1, f"model.heads must be at least 1, not {self.heads}")
+        require_whole(self.heads, "model.heads", 1)
         object.__setattr__(self, "positions", chosen(Positions, self.positions))
         object.__setattr__(self, "scores", chosen(Scores, self.scores))
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab import kernels
-from lengthlab.errors import require
+from lengthlab.errors import require_whole
 from lengthlab.models.layout import PLAIN, Documents, Layout, pick
 from lengthlab.models.mixer import Mixer
 from lengthlab.models.recurrence.scan import LstmScan
@@ -32,7 +32,7 @@ class Lstm:
     layers: int = 1
 
     def __post_init__(self) -> None:
-        require(self.layers >= 1, f"lstm.layers must be at least 1, not {self.layers}")
+        require_whole(self.layers, "lstm.layers", 1)
 
     def build(self, width: int) -> nn.Module:
         return _Lstm(width, self.layers)
