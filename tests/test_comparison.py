@@ -74,15 +74,26 @@ def test_ours_is_the_mean_over_seeds_and_the_interval_that_of_all_samples() -> N
     rows = [
         *rows_of([LSTM], [0], lambda *_: 0.90),
         *rows_of([LSTM], [2], lambda *_: 0.60),
-        *rows_of([LSTM], [1], lambda *_: 0.75, total=400),
+        *rows_of([LSTM], [1], lambda *_: 0.75),
     ]
     entry = series_of(rows, LSTM).at(25)
     assert (entry.reference, entry.verdict) == (0.83, "differs")
     assert entry.mean == pytest.approx(0.75)
     assert entry.by_seed == {0: 0.9, 1: 0.75, 2: 0.6}
     assert list(entry.by_seed) == [0, 1, 2]
-    assert entry.samples == 2400
-    assert entry.interval == wilson(1800, 2400)
+    assert entry.samples == 3000
+    assert entry.interval == wilson(2250, 3000)
+    assert entry.spread == (0.6, 0.9)
+
+
+def test_rows_of_fewer_samples_are_left_out_and_a_sentence_says_so() -> None:
+    usual, few = rows_of([LSTM], [0, 2], lambda *_: 0.90), rows_of([LSTM], [1], lambda *_: 0.75, total=400)
+    results = results_of([*usual, *few], ("table1",))
+    assert {row.total for row in results.rows} == {1000}
+    assert {row.seed for row in results.left_out} == {1}
+    told = "Left out, because numbers of samples are not mixed: 24 rows of 400 samples, at n = 5, 10,"
+    assert told in page(results)
+    assert told in " ".join(" ".join(in_terminal(results)).split())
 
 
 def test_the_papers_own_numbers_agree_everywhere() -> None:

@@ -226,7 +226,7 @@ def test_the_figure_is_a_png_and_an_svg_that_say_what_is_drawn(tmp_path: Path) -
     assert files["accuracy.png"].startswith(b"\x89PNG\r\n\x1a\n")
     text = files["accuracy.svg"].decode()
     assert ElementTree.fromstring(text).tag.endswith("svg")
-    for word in ("training range", "chance", "delayed", "accuracy", "all right", "modulo", "recall"):
+    for word in ("training range", "chance", "delayed", "accuracy", "all questions right", "modulo", "recall"):
         assert word in text
 
 
@@ -254,8 +254,9 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(tmp_path: Path)
 
 
 def legend(curves: list[Curve]) -> list[str]:
-    (drawn,) = figure(curves).legends
-    return [text.get_text() for text in drawn.get_texts()]
+    """What lines are called: in the legend, or at their ends."""
+    drawn = figure(curves)
+    return [text.get_text() for text in (*drawn.legends[0].get_texts(), *(text for axes in drawn.axes for text in axes.texts))]
 
 
 def test_seeds_share_a_line_of_the_legend_and_models_do_not(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.train import train
 from lengthlab.errors import LabError, explain
+from lengthlab.report.letters import spell
 
 TRACE = "LENGTHLAB_TRACE"
 """With this in the environment, an error that nobody foresaw shows its stack trace."""
@@ -39,6 +40,8 @@ for command in (demo, train, reproduce, evaluate, report, bench, delay, check, t
 
 def main() -> None:
     """Run the command line; whatever the user can mend ends in one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        spell(stream)
     sys.exit(_run())
 
 

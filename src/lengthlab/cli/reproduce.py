@@ -110,7 +110,6 @@ def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds:
     from lengthlab.cli.reproduction import train
     from lengthlab.device import device_named
     from lengthlab.report.evidence import Wanted
-    from lengthlab.report.publication import beside_rows
     from lengthlab.report.results import gather
 
     device = device_named(asked.device)
@@ -119,7 +118,7 @@ def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds:
     wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections if each.usual), typed())
     out = asked.folder(study.name, chosen.name, *(section.name for section in sections))
     found = train(wanted, seeds or study.seeds, device, asked, out)
-    return gather(study, chosen, wanted.sections, found, beside_rows(study.beside, chosen, asked.have))
+    return gather(study, chosen, wanted.sections, found)
 
 
 def show(results: Results, asked: Asked, parts: list[str], name: str) -> None:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from lengthlab.errors import LabError, a_kind, nearest, require
 from lengthlab.experiments.dat import DAT
+from lengthlab.experiments.drawing import Grid as Grid
+from lengthlab.experiments.drawing import Strip as Strip
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.plateau import PLATEAU
 from lengthlab.experiments.remedies import REMEDIES
 from lengthlab.experiments.study import Arm as Arm
 from lengthlab.experiments.study import At as At
-from lengthlab.experiments.study import Beside as Beside
 from lengthlab.experiments.study import Check as Check
 from lengthlab.experiments.study import Claim as Claim
 from lengthlab.experiments.study import Reference as Reference

@@ -11,13 +11,11 @@ Command: lengthlab reproduce far
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
+from lengthlab.experiments.hybrid import hybrid_arm, hybrid_run
 from lengthlab.experiments.scale import Scale
-from lengthlab.experiments.study import Arm, Check, Claim, Study
-
-if TYPE_CHECKING:
-    from lengthlab.spec.run import Run
+from lengthlab.experiments.study import Check, Claim, Study
 
 SCALES = {
     "gpu": Scale(keys=4096, width=256, longest=25, batch=1024, lr=6e-4, first=3_000, joint=9_000, last=4_000, heads=2,
@@ -26,28 +24,17 @@ SCALES = {
 }  # fmt: skip
 
 
-def _arm(positions: str, scores: str, training: str, label: str) -> Arm:
-    return Arm(f"{positions}, {scores}", "hybrid-block", "modulo-recall", training, label=label)
-
-
-ARM = _arm("none", "log-n", "delayed", "delayed: no positions, log-n scores")
-ROTARY = _arm("rope", "none", "delayed", "delayed: rotary positions, plain softmax")
-END_TO_END = _arm("none", "log-n", "end-to-end", "end to end: no positions, log-n scores")
-ROTARY_END_TO_END = _arm("rope", "none", "end-to-end", "end to end: rotary positions, plain softmax")
-
-
-def run(arm: Arm, size: str) -> Run:
-    """An LSTM in the residual stream, and one attention block made of what the arm is named after."""
-    scale, (positions, scores) = SCALES[size], arm.name.split(", ")
-    schedule = scale.delayed if arm.training == "delayed" else scale.end_to_end
-    return scale.run(scale.hybrid(positions, scores), schedule)
+ARM = hybrid_arm("none", "log-n")
+ROTARY = hybrid_arm("rope", "none")
+END_TO_END = hybrid_arm("none", "log-n", "end-to-end")
+ROTARY_END_TO_END = hybrid_arm("rope", "none", "end-to-end")
 
 
 FAR = Study(
     name="far",
     title="Far beyond the training length",
     question="How far does one model keep both skills?",
-    run=run,
+    run=partial(hybrid_run, scales=SCALES),
     sizes=(SCALES["gpu"].size("gpu", gpu=True), SCALES["cpu"].size("cpu")),
     arms=(ARM, ROTARY, END_TO_END, ROTARY_END_TO_END),
     seeds=3,

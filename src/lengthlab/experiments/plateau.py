@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lengthlab.experiments.drawing import Strip
 from lengthlab.experiments.scale import Scale
-from lengthlab.experiments.study import Arm, At, Check, Claim, Study
+from lengthlab.experiments.study import Arm, At, Check, Claim, Section, Study
 
 if TYPE_CHECKING:
     from lengthlab.models import AnyModel
@@ -29,20 +30,28 @@ SCALES = {
 }  # fmt: skip
 
 
-def _arm(name: str, model: str = "attention-on-lstm") -> Arm:
-    return Arm(name, model, "modulo-recall", "delayed")
+def _arm(name: str, label: str = "", model: str = "attention-on-lstm") -> Arm:
+    return Arm(name, model, "modulo-recall", "delayed", label=label)
 
 
-BASE = _arm("base")
-BOTH = _arm("first phase asked both")
-LONGER = {times: _arm(f"first phase {times:g} times as long") for times in (0.5, 2, 4)}
-MASTERED = {times: _arm(f"first phase until mastered at {times}×") for times in (1, 2)}
+BASE = _arm("base", "base: the whole part off, modulo asked")
+BOTH = _arm("first phase asked both", "both questions asked at first")
+LONGER = {
+    0.5: _arm("first phase 0.5 times as long", "first phase half as long"),
+    2: _arm("first phase 2 times as long", "first phase twice as long"),
+    4: _arm("first phase 4 times as long", "first phase four times as long"),
+}
+MASTERED = {
+    1: _arm("first phase until mastered at 1×", "first phase until modulo is mastered"),
+    2: _arm("first phase until mastered at 2×", "the same, probed at twice the range"),
+}
 FAST_ATTENTION, SLOW_ATTENTION = _arm("attention at twice the rate"), _arm("attention at half the rate")
 SLOW_RECURRENCE = _arm("recurrence at a third of the rate")
 FAST_FIRST = _arm("first phase at twice the rate")
-RAMP = _arm("rates rise over 1,000 steps")
-NORMS_ON, SILENT = _arm("sublayers off, norms on"), _arm("sublayers off, norms on, silent at first")
-PAST_LSTM = _arm("a path past the LSTM", "hybrid-block")
+RAMP = _arm("rates rise over 1,000 steps", "attention's rate rises over 1,000 steps")
+NORMS_ON = _arm("sublayers off, norms on", "norms stay on")
+SILENT = _arm("sublayers off, norms on, silent at first", "norms stay on, outputs begin at zero")
+PAST_LSTM = _arm("a path past the LSTM", model="hybrid-block")
 MORE_KEYS = {2: _arm("twice the keys"), 4: _arm("four times the keys")}
 ARMS = (
     *(BASE, BOTH, *LONGER.values(), *MASTERED.values()),
@@ -135,7 +144,7 @@ PLATEAU = Study(
     question="What lets recall set in when attention is opened, and when should it be?",
     run=run,
     sizes=(SCALES["gpu"].size("gpu", gpu=True), SCALES["cpu"].size("cpu")),
-    arms=ARMS,
+    sections=(Section("plateau", "Accuracy by length", ARMS, figure=Strip(times=(1, 3))),),
     seeds=5,
     claims=(*claims("gpu"), *claims("cpu")),
     baseline=BASE.name,

@@ -9,41 +9,26 @@ Command: lengthlab reproduce remedies
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
+from lengthlab.experiments.drawing import Grid
+from lengthlab.experiments.hybrid import POSITIONS, SCORES, TRAININGS, hybrid_arm, hybrid_run
 from lengthlab.experiments.scale import Scale
-from lengthlab.experiments.study import Arm, Check, Claim, Study
-
-if TYPE_CHECKING:
-    from lengthlab.spec.run import Run
+from lengthlab.experiments.study import Check, Claim, Section, Study
 
 SCALES = {
     "gpu": Scale(keys=1024, width=256, longest=25, batch=256, lr=3e-4, first=4_000, joint=8_000, last=2_000, heads=2),
     "cpu": Scale(keys=400, width=64, longest=10, batch=64, lr=2e-3, first=1_500, joint=4_000, last=500, modulus=2),
 }
-POSITIONS = ("rope", "none", "alibi", "learned", "randomized")
-SCORES = ("none", "log-n", "adaptive-temperature", "entmax", "adaptive-entmax", "stick-breaking")
-TRAININGS = ("end-to-end", "delayed")
-
-
-def arm_of(positions: str, scores: str, training: str = "delayed") -> Arm:
-    name = f"{positions}, {scores}"
-    return Arm(name, "hybrid-block", "modulo-recall", training, label=f"{name}, {training}")
-
-
-def run(arm: Arm, size: str) -> Run:
-    """The hybrid with attention made of what the arm is named after."""
-    scale, (positions, scores) = SCALES[size], arm.name.split(", ")
-    schedule = scale.delayed if arm.training == "delayed" else scale.end_to_end
-    return scale.run(scale.hybrid(positions, scores), schedule)
+ARMS = tuple(hybrid_arm(*choice) for choice in product(POSITIONS, SCORES, TRAININGS))
 
 
 def claims(size: str) -> tuple[Claim, ...]:
     """At 40 times the training length of a size."""
     far = 40 * SCALES[size].longest
-    delayed = [(positions, arm_of(positions, scores)) for positions, scores in product(POSITIONS, SCORES)]
-    furthest = [arm_of(positions, "log-n") for positions in ("none", "learned")]
+    delayed = [(positions, hybrid_arm(positions, scores)) for positions, scores in product(POSITIONS, SCORES)]
+    furthest = [hybrid_arm(positions, "log-n") for positions in ("none", "learned")]
     return (
         Claim(
             "The delay keeps the state with almost any positions and scores.",
@@ -71,10 +56,10 @@ REMEDIES = Study(
     name="remedies",
     title="Remedies",
     question="Which positions and scores keep recall, and does the delay keep the state whatever they are?",
-    run=run,
+    run=partial(hybrid_run, scales=SCALES),
     sizes=(SCALES["gpu"].size("gpu", gpu=True), SCALES["cpu"].size("cpu")),
-    arms=tuple(arm_of(*choice) for choice in product(POSITIONS, SCORES, TRAININGS)),
-    seeds=1,
+    sections=(Section("remedies", "Accuracy by length", ARMS, figure=Grid(down="scores", across="positions", times=(4, 40))),),
+    seeds=3,
     claims=(*claims("gpu"), *claims("cpu")),
     baseline="rope, none",
     note="Adaptive temperatures are fitted to each network after its training, at 1, 2 and 4 times the training length. In "

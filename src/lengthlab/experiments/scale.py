@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lengthlab.experiments.study import Size
+from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:
     from lengthlab.models import AnyModel, Model
@@ -28,17 +29,20 @@ class Scale:
     last: int
     times: tuple[float, ...] = (1, 2, 3, 4, 8, 16, 40)
     modulus: int = 10
+    values: int = 10
     heads: int = 1
     blocks: int = 1
 
     def size(self, name: str, gpu: bool = False) -> Size:
-        return Size(name, (1, self.longest), tuple(round(times * self.longest) for times in self.times), gpu)
+        lengths = tuple(round(times * self.longest) for times in self.times)
+        chance = {ALL: 1 / self.modulus / self.values, "modulo": 1 / self.modulus, "recall": 1 / self.values}
+        return Size(name, (1, self.longest), lengths, gpu, chance)
 
     @property
     def task(self) -> ModuloRecall:
         from lengthlab.tasks import ModuloRecall
 
-        return ModuloRecall(self.modulus, values=10, keys=self.keys)
+        return ModuloRecall(self.modulus, self.values, self.keys)
 
     def hybrid(self, positions: str, scores: str) -> Model:
         """An LSTM in the residual stream, then attention made of these."""

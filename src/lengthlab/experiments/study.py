@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isclose
 from typing import TYPE_CHECKING, Literal
 
 from lengthlab.errors import LabError, a_kind, explain, nearest, require
+from lengthlab.experiments.drawing import Grid, Strip
 from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class Arm:
     """What is trained, and the labels under which its rows are kept: all four tell arms apart.
 
-    `label`: how sentences name it, its name if empty. `about`: what else a table says of it, by the names of columns.
+    `label`: what a reader is shown for its name, in tables, legends and sentences; the name if empty. `about`: what it is made
+    of, by the names of columns. Where that and the rest tell all arms of a section apart, tables and legends have no more.
 
     >>> Arm("wide", "lstm", "recall", "end-to-end") == Arm("wide", "lstm", "recall", "end-to-end", label="the wide one")
     True
@@ -45,12 +48,15 @@ class Arm:
 
 @dataclass(frozen=True)
 class Size:
-    """`trained`: the shortest and the longest training length. `lengths`: where arms are measured. `gpu`: it takes one."""
+    """`trained`: the shortest and the longest training length. `lengths`: where arms are measured. `gpu`: it takes one.
+    `chance`: how often a guess is right, by question, for figures; not drawn if empty.
+    """
 
     name: str
     trained: tuple[int, int]
     lengths: tuple[int, ...]
     gpu: bool = False
+    chance: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,8 @@ class Section:
     """Arms that are shown together, in one table and one figure.
 
     `questions`: those that are shown, the first in every detail; all that the rows have if empty. `usual`: whether it is
-    trained where no section is asked for by name.
+    trained where no section is asked for by name. `figure`: how it is drawn; if that is not said, as curves over length where
+    arms are few, else as a heat map.
     """
 
     name: str
@@ -67,6 +74,7 @@ class Section:
     text: str = ""
     questions: tuple[str, ...] = ()
     usual: bool = True
+    figure: Grid | Strip | None = None
 
 
 @dataclass(frozen=True)
@@ -141,17 +149,6 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Arms of another study, drawn thin behind the curves of this one where their rows are at hand."""
-
-    study: Study
-    size: str
-    arms: tuple[Arm, ...]
-    label: str
-    note: str
-
-
-@dataclass(frozen=True)
 class Study:
     """A question, the arms that answer it, and what is claimed of them.
 
@@ -171,7 +168,6 @@ class Study:
     seeds: int = 1
     claims: tuple[Claim, ...] = ()
     reference: Reference | None = None
-    beside: Beside | None = None
     baseline: str = ""
     note: str = ""
     about: str = ""
@@ -192,11 +188,28 @@ class Study:
             require(len(size.lengths) > 0, f"study '{self.name}': nothing is measured at size '{size.name}': give it lengths")
         for what, names in (("sizes", [each.name for each in self.sizes]), ("parts", [each.name for each in self.sections])):
             require(len(set(names)) == len(names), f"study '{self.name}': two {what} have one name: {', '.join(names)}")
+        for section in self.sections:
+            self._check_figure(section)
         for claim in self.claims:
             self._check_claim(claim)
         for arm, question, length in self.reference.values if self.reference else ():
             known = f"study '{self.name}': the reference has '{arm}', {question}, n={length}, and the study has no such arm"
             require(arm in self.arms, known)
+
+    def _check_figure(self, section: Section) -> None:
+        """Everything that a figure is drawn of is there at every size."""
+        if not section.figure:
+            return
+        where = f"study '{self.name}', part '{section.name}': its figure"
+        require(len(section.figure.times) > 0, f"{where} is of no length: give it times")
+        for size in self.sizes:
+            wanted = [times * size.trained[1] for times in section.figure.times]
+            there = set(wanted) <= set(size.lengths)
+            require(there, f"{where} is of n = {', '.join(map(str, wanted))}, and not all are measured at size '{size.name}'")
+        columns = (section.figure.down, section.figure.across) if isinstance(section.figure, Grid) else ()
+        for column in columns:
+            told = all(column in dict(arm.about) for arm in section.arms)
+            require(told, f"{where} has arms by their '{column}', and not every arm says it in 'about'")
 
     def _check_claim(self, claim: Claim) -> None:
         require(len(claim.checks) > 0, f"study '{self.name}': nothing is checked of “{claim.words}”")
@@ -241,6 +254,9 @@ class Study:
         require(isinstance(run, Run), f"{where}: 'run' gave {a_kind(run)}, not a Run")
         trained = tuple(run.lengths) == tuple(size.trained)
         require(trained, f"{where}: its run trains on lengths {list(run.lengths)}, the size says {list(size.trained)}")
+        for question, share in size.chance.items():
+            known = run.task.chances(size.lengths[0]).get(question, share)
+            require(isclose(known, share), f"{where}: chance is {known:g} for '{question}', the size says {share:g}")
         return replace(run, evaluate=size.lengths)
 
     def says(self, arm: Arm, question: str, length: int) -> float | None:

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lengthlab.errors import LabError
+from lengthlab.report.grids import draw_grids
 from lengthlab.report.heatmap import draw_heatmap
 from lengthlab.report.lines import draw_lines
+from lengthlab.report.page import Curves, Grids, Heatmap, Page, Strips
 from lengthlab.report.page import Figure as FigureBlock
-from lengthlab.report.page import Heatmap, Page
+from lengthlab.report.strips import draw_strips
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,9 +26,18 @@ def pictures(page: Page, forms: Sequence[str] = ("svg", "png")) -> dict[str, byt
 
 
 def draw(block: FigureBlock) -> Figure:
-    """A heat map or curves, as matplotlib has them."""
+    """A figure of a page, as matplotlib has it."""
     with _settings():
-        return draw_heatmap(block) if isinstance(block, Heatmap) else draw_lines(block)
+        match block:
+            case Heatmap():
+                return draw_heatmap(block)
+            case Curves():
+                return draw_lines(block)
+            case Grids():
+                return draw_grids(block)
+            case Strips():
+                return draw_strips(block)
+    raise TypeError(f"nobody draws {type(block).__name__}")
 
 
 @contextmanager

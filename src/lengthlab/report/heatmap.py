@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lengthlab.report.page import Entry, Heatmap, title_of, visible
 from lengthlab.report.scores import DIFFERS, GOOD, MARGIN, Score
+from lengthlab.report.style import FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,6 @@ Colour = tuple[float, float, float]
 DARK: Colour = (0.106, 0.478, 0.337)
 LOW: Colour = (0.976, 0.965, 0.941)
 HIGH: Colour = (0.953, 0.796, 0.447)
-INK, FAINT = "#222222", "#6B6B6B"
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,8 @@ def _caption(block: Heatmap, questions: int) -> str:
     counts = sorted({len(entry.series[0].seeds) for entry in block.entries if entry.series[0].seeds})
     seeds = " or ".join(map(str, counts)) + (" seed" if counts == [1] else " seeds")
     right = "every question right" if questions == 1 else "all questions, or one, right"
-    said = f"Share of samples with {right}, mean over {seeds}. Green: above {GOOD:.2f}."
+    spread = "" if counts == [1] else " (their range: in the table)"
+    said = f"Share of samples with {right}, mean over {seeds}{spread}. Green: above {GOOD:.2f}."
     if any(score.reference is not None for entry in block.entries for score in entry.series[0].scores):
         said += f"\nSmall number: {visible(block.reference)}'s. Marked corner: more than {MARGIN:.2f} apart."
     missing = any(score.mean is None for entry in block.entries for score in entry.series[0].scores)

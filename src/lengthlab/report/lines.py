@@ -2,92 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import log
 from typing import TYPE_CHECKING, Any
 
+from lengthlab.report.line_ends import label_ends
 from lengthlab.report.page import Curves, Entry, title_of, visible
 from lengthlab.report.scores import Series
-from lengthlab.store.rows import Row
+from lengthlab.report.style import COLOURS, DASHES, MARKERS, SHADE, legend_below, tidy, write_title
+from lengthlab.store.rows import ALL, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's, told apart by colour-blind readers too."""
-BESIDE = ("#999999", "#D55E00", "#CC79A7")
-"""Of what is drawn thin behind the curves, by group."""
+PANEL = (4.3, 3.7)
+"""Inches."""
+WIDE_SPAN = 20
+"""Lengths that span more than this are drawn on a logarithmic axis."""
+APART = 0.075
+"""Ticks that are nearer to each other, as a share of the axis, have no numbers of their own."""
+VISIBLE = 0.03
+"""A level that is nearer to chance is not drawn."""
 
 
 def draw_lines(block: Curves) -> Figure:
     """Accuracy over length, a panel for each question: the mean over seeds thick, each seed thin with its interval."""
-    questions = list(dict.fromkeys(series.question for entry in block.entries for series in entry.series))
-    return _panels(questions, lambda axes, question: _panel(axes, block, question))
-
-
-def _panels(questions: Sequence[str], fill: Callable[[Axes, str], None]) -> Figure:
-    """Side by side, with one legend below."""
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(4.4 * len(questions) + 0.4, 4.2), layout="constrained", facecolor="white")
+    questions = list(dict.fromkeys(series.question for entry in block.entries for series in entry.series))
+    drawing = Figure(figsize=(PANEL[0] * len(questions) + 0.4, PANEL[1]), layout="constrained", facecolor="white")
     row = drawing.subplots(1, len(questions), sharey=True, squeeze=False)[0]
     for axes, question in zip(row, questions, strict=True):
-        fill(axes, question)
+        _panel(axes, block, question)
     row[0].set_ylabel("accuracy")
-    handles, labels = row[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
+    write_title(drawing, block.title)
+    named: dict[str, Any] = {}
+    for axes in row:
+        named = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)) | named
+    labelled = label_ends(drawing, row, [label for label, _ in _labels(block.entries)])
+    shown = {label: handle for label, handle in named.items() if label not in labelled}
+    legend_below(drawing, list(shown.values()), list(shown), _caption(block.entries))
     return drawing
 
 
 def _panel(axes: Axes, block: Curves, question: str) -> None:
     lengths = sorted(block.lengths)
-    axes.axvspan(*block.trained, color="#DDDDDD", alpha=0.6, lw=0, label="training range")
-    chance = {length: share for length, share in block.chance.get(question, {}).items() if length in lengths}
-    if chance:
-        axes.plot(sorted(chance), [chance[n] for n in sorted(chance)], color="#777777", ls=":", lw=1.2, label="chance")
-    _draw_beside(axes, block.beside, question)
-    labels = legend_names(block.entries)
-    for place, (entry, label) in enumerate(zip(block.entries, labels, strict=True)):
-        line = {**_look(place, entry, block.entries), "zorder": 20 - place}
+    axes.axvspan(*block.trained, color=SHADE, alpha=0.6, lw=0, label="training range")
+    grey: dict[str, Any] = {"color": "#777777", "lw": 1.2, "zorder": 2}
+    for (label, level), dash in zip(_levels(block, question), (":", (0, (6, 3)), (0, (1, 4))), strict=False):
+        axes.plot(sorted(level), [level[n] for n in sorted(level)], ls=dash, label=label, **grey)
+    looks = _looks(block.entries)
+    for (label, entry), look in zip(_labels(block.entries), looks, strict=True):
         for series in entry.series:
-            if series.question == question:
-                _draw_seeds(axes, label, series, line)
-    if lengths[-1] > 20 * lengths[0]:
-        axes.set_xscale("log")
-        axes.set_xlim(left=min(lengths[0], block.trained[1]) / 3)
-    look: dict[str, Any] = {"fontsize": 8, "rotation": 45} if len(lengths) > 8 else {}
-    axes.set_xticks(lengths, [str(length) for length in lengths], **look)
-    axes.set_title(title_of(question))
+            if series.question == question and series.seeds:
+                _draw_seeds(axes, label, series, look)
+    _scale(axes, lengths, block.trained[1])
+    axes.set_title(title_of(question), fontsize=11)
     axes.set_xlabel("length n")
-    axes.set_ylim(-0.03, 1.03)
-    axes.minorticks_off()
-    axes.grid(axis="y", color="#EEEEEE")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_ylim(-0.03, 1.05)
+    tidy(axes, "y")
+
+
+def _levels(block: Curves, question: str) -> Iterator[tuple[str, dict[int, float]]]:
+    """Chance; where all questions are asked, what is reached with one of them guessed and the others right."""
+    chance = {n: share for n, share in block.chance.get(question, {}).items() if n in block.lengths}
+    if chance:
+        yield "chance", chance
+    each = {other: known for other, known in block.chance.items() if other != ALL}
+    if question != ALL or len(each) != 2 or not chance:
+        return
+    alike: dict[tuple[tuple[int, float], ...], list[str]] = {}
+    for other, known in each.items():
+        level = {n: share for n, share in known.items() if n in chance}
+        if level and max(level[n] - chance[n] for n in level) > VISIBLE:
+            alike.setdefault(tuple(sorted(level.items())), []).append(other)
+    for levels, guessed in alike.items():
+        rest = [visible(other) for other in each if other not in guessed]
+        words = f"{visible(guessed[0])} guessed, {rest[0]} right" if rest else "one guessed, the other right"
+        yield words, dict(levels)
+
+
+def _scale(axes: Axes, lengths: Sequence[int], longest: int) -> None:
+    """Logarithmic where lengths span much; a tick for each length, and a number where there is room for it."""
+    first, last = lengths[0], lengths[-1]
+    wide = last > WIDE_SPAN * first
+    if wide:
+        axes.set_xscale("log")
+        axes.set_xlim(left=first / 1.6 if first < longest else longest / 3)
+    at = [log(length) if wide else float(length) for length in lengths]
+    room = APART * (at[-1] - at[0])
+    named: list[int] = []
+    # The ends and the end of the training range first, then whatever has room between them.
+    for length in sorted(lengths, key=lambda n: (n not in (first, last), n != longest, n)):
+        here = at[lengths.index(length)]
+        if all(abs(here - at[lengths.index(other)]) >= room for other in named):
+            named.append(length)
+    axes.set_xticks(lengths, [str(length) if length in named else "" for length in lengths], fontsize=9)
 
 
 def legend_names(entries: Sequence[Entry]) -> list[str]:
-    """The arm and the training of each, and what else differs between them.
+    """The arm of each, where that tells them apart; else arm and training, and what else differs between them.
 
     >>> legend_names([Entry((("model", "lstm"), ("training", word)), ()) for word in ("delayed", "end-to-end")])
     ['delayed', 'end-to-end']
     """
     names = [dict(entry.names) for entry in entries]
+    arms = [each.get("arm", "") for each in names]
+    if all(arms) and len(set(arms)) == len(arms):
+        return list(map(visible, arms))
     columns = list(dict.fromkeys(column for each in names for column in each))
     differ = [column for column in columns if len({each.get(column, "") for each in names}) > 1]
     told = [column for column in columns if column in differ or column in ("arm", "training")] or columns[:1]
     return [visible(", ".join(each[column] for column in told if each.get(column))) for each in names]
 
 
-def _look(place: int, entry: Entry, entries: Sequence[Entry]) -> dict[str, str]:
-    """A colour for each entry; with several models and trainings, one for each model, and the training shows in the line."""
-    pairs = [(names.get("model", ""), names.get("training", "")) for names in (dict(each.names) for each in entries)]
-    models, trainings = (list(dict.fromkeys(words)) for words in zip(*pairs, strict=True))
-    if len(models) == 1 or len(set(pairs)) < len(pairs):
-        return {"color": COLOURS[place % len(COLOURS)], "ls": "-"}
-    model, training = pairs[place]
-    line = ("-", "--", "-.")[trainings.index(training) % 3]
-    return {"color": COLOURS[models.index(model) % len(COLOURS)], "ls": line}
+def _labels(entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
+    """How the legend calls each entry, with how many seeds it has where these are several."""
+    found = []
+    for name, entry in zip(legend_names(entries), entries, strict=True):
+        seeds = max((len(series.seeds) for series in entry.series), default=0)
+        found.append((f"{name} ({seeds} seeds)" if seeds > 1 else name, entry))
+    return found
+
+
+def _looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """A colour, dash and marker for each entry; with several trainings, and several kinds of models trained so, a colour for
+    each kind, and the training shows in the dash. Later ones are thinner and over the others, so that none is hidden.
+    """
+    names = [dict(entry.names) for entry in entries]
+    trainings = [each.get("training", "") for each in names]
+    kinds = [tuple(item for item in each.items() if item[0] != "training") for each in names]
+    colours, dashes = list(dict.fromkeys(kinds)), list(dict.fromkeys(trainings))
+    told = len(set(zip(kinds, trainings, strict=True))) == len(entries)
+    crossed = told and 1 < len(colours) <= len(COLOURS) and 1 < len(dashes) <= len(DASHES)
+    looks = []
+    for place, (kind, training) in enumerate(zip(kinds, trainings, strict=True)):
+        colour = colours.index(kind) if crossed else place
+        dash = dashes.index(training) if crossed else place
+        thin = min(place, 3) / 3
+        looks.append(
+            {
+                **{"color": COLOURS[colour % len(COLOURS)], "ls": DASHES[dash % len(DASHES)]},
+                **{"marker": MARKERS[place % len(MARKERS)], "ms": 7 - 3.4 * thin, "lw": 3 - 1.3 * thin},
+                **{"zorder": 10 + place, "markeredgewidth": 0},
+            }
+        )
+    return looks
 
 
 def _draw_seeds(axes: Axes, label: str, series: Series, look: Mapping[str, Any]) -> None:
@@ -95,26 +156,18 @@ def _draw_seeds(axes: Axes, label: str, series: Series, look: Mapping[str, Any])
     seeds = series.seeds
     for seed in seeds:
         rows = series.of_seed(seed)
-        style = {**look, "alpha": 1.0 if len(seeds) == 1 else 0.45, "lw": 0.8, "marker": "o", "ms": 3.5, "capsize": 2.5}
+        style = {"color": look["color"], "alpha": 1.0 if len(seeds) == 1 else 0.45, "lw": 0.8, "capsize": 2, "zorder": 5}
         axes.errorbar([row.length for row in rows], [row.accuracy for row in rows], yerr=_bars(rows), **style)
     means = [(score.length, score.mean) for score in series.scores if score.mean is not None]
-    several = f" ({len(seeds)} seeds)" if len(seeds) > 1 else ""
-    axes.plot([n for n, _ in means], [mean for _, mean in means], **look, lw=2.4, label=f"{label}{several}")
+    axes.plot([n for n, _ in means], [mean for _, mean in means], **look, label=label)
 
 
 def _bars(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
     return [row.accuracy - row.interval[0] for row in rows], [row.interval[1] - row.accuracy for row in rows]
 
 
-def _draw_beside(axes: Axes, entries: Sequence[Entry], question: str) -> None:
-    """Every seed of every entry, thin; one entry in the legend for each group."""
-    groups = list(dict.fromkeys(entry.group for entry in entries))
-    known: set[str] = set()
-    for entry in entries:
-        colour = BESIDE[groups.index(entry.group) % len(BESIDE)]
-        for series in entry.series:
-            for seed in series.seeds if series.question == question else ():
-                rows = series.of_seed(seed)
-                label = None if entry.group in known else f"{visible(entry.title)}, each seed"
-                known.add(entry.group)
-                axes.plot([r.length for r in rows], [r.accuracy for r in rows], color=colour, lw=0.8, alpha=0.8, label=label)
+def _caption(entries: Sequence[Entry]) -> str:
+    """Which line is what: how seeds differ is one thing, how sure samples make us of each is another."""
+    several = any(len(series.seeds) > 1 for entry in entries for series in entry.series)
+    seeds = "Thick: the mean over seeds. Thin: each seed, with" if several else "One seed, with"
+    return f"{seeds} Wilson's interval at 95 % over its samples."

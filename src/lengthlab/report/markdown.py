@@ -9,12 +9,10 @@ from urllib.parse import quote
 
 from lengthlab.report.page import (
     Block,
-    Curves,
     Details,
     Entry,
     Figure,
     Heading,
-    Heatmap,
     Numbered,
     Page,
     Scores,
@@ -57,7 +55,7 @@ def _lines(block: Block, folder: str) -> Iterator[str]:
         case Numbered(items, anchor):
             for number, item in enumerate(items, start=1):
                 yield f'{number}. <a id="{anchor}-{number}"></a>{inline(item)}'
-        case Heatmap() | Curves():
+        case Figure():
             yield f"![{escape(block.alt or block.title)}]({quote(folder + block.name)}.svg)"
         case Scores():
             yield from _scores(block)

@@ -108,9 +108,13 @@ class Scores:
         return [f"{length // longest}×" for length in self.lengths] if whole else []
 
 
+Chance = Mapping[str, Mapping[int, float]]
+"""How often a guess is right, by question and length, as far as that is known."""
+
+
 @dataclass(frozen=True)
-class Heatmap(Scores):
-    """A figure: entries down, lengths across, a panel for each question. `name`: of its file."""
+class Figure(Scores):
+    """Scores as a picture. `name`: of its file."""
 
     name: str = "figure"
     title: str = ""
@@ -118,17 +122,35 @@ class Heatmap(Scores):
 
 
 @dataclass(frozen=True)
-class Curves(Scores):
-    """A figure: accuracy over length, a panel for each question. `chance`: by question and length. `beside`: drawn thin."""
-
-    name: str = "figure"
-    title: str = ""
-    alt: str = ""
-    chance: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    beside: tuple[Entry, ...] = ()
+class Heatmap(Figure):
+    """Entries down, lengths across, a panel for each question."""
 
 
-Figure = Heatmap | Curves
+@dataclass(frozen=True)
+class Curves(Figure):
+    """Accuracy over length, a panel for each question."""
+
+    chance: Chance = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grids(Figure):
+    """Entries by two of their names, `down` and `across`: a grid for each question, group and length of `at`. What is below
+    `learned` at the longest training length is marked.
+    """
+
+    down: str = ""
+    across: str = ""
+    at: tuple[int, ...] = ()
+    learned: float = 0.0
+
+
+@dataclass(frozen=True)
+class Strips(Figure):
+    """Entries down, with a dot for each seed at each length of `at`; a panel for each question."""
+
+    at: tuple[int, ...] = ()
+    chance: Chance = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,7 +161,7 @@ class Details:
     blocks: tuple[Block, ...]
 
 
-Block = Heading | Text | Table | Numbered | Scores | Heatmap | Curves | Details
+Block = Heading | Text | Table | Numbered | Scores | Details
 
 
 @dataclass(frozen=True)
@@ -169,7 +191,7 @@ def prose(text: str) -> Words:
 
 def title_of(question: str) -> str:
     """A question as a figure names it."""
-    return "all right" if question == ALL else visible(question)
+    return "all questions right" if question == ALL else visible(question)
 
 
 def plain(words: Words) -> str:

@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 
 import lengthlab
 from lengthlab.errors import LabError, require
-from lengthlab.experiments.study import Beside, Section, Size, Study
+from lengthlab.experiments.study import Section, Study
 from lengthlab.report import provenance, traces
-from lengthlab.report.evidence import PUBLISHED, Evidence, Wanted, read_evidence, what_there_is
+from lengthlab.report.evidence import PUBLISHED, Evidence, Wanted, read_evidence
 from lengthlab.report.figure import pictures
 from lengthlab.report.markdown import markdown
 from lengthlab.report.page import Page
 from lengthlab.report.results import Results, arm_of, gather
 from lengthlab.report.study_page import study_page
 from lengthlab.store import replace_file
-from lengthlab.store.rows import FILE, Row, as_jsonl
+from lengthlab.store.rows import FILE, as_jsonl
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
@@ -56,17 +56,9 @@ def read_results(
         if found.rows:
             arms = {arm_of(row) for row in found.rows}
             usual = [each for each in study.sections if each.usual or arms & set(each.arms)]
-            return gather(study, chosen, sections or usual, found, beside_rows(study.beside, chosen, sources))
+            return gather(study, chosen, sections or usual, found)
     of_size = f", size '{size}'" if size else ""
     raise LabError(f"no rows of experiment '{study.name}'{of_size}, in {', '.join(sources)}")
-
-
-def beside_rows(beside: Beside | None, size: Size, sources: tuple[str, ...]) -> tuple[Row, ...]:
-    """Rows of the arms beside a study, where there are some and they were trained on the same lengths."""
-    if not beside or beside.study.size(beside.size).trained != size.trained:
-        return ()
-    found = what_there_is(sources, Wanted(beside.study, beside.study.size(beside.size)))
-    return tuple(row for row in found.rows if arm_of(row) in beside.arms)
 
 
 def differences(study: Study) -> Iterator[str]:

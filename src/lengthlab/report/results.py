@@ -10,7 +10,7 @@ from lengthlab.experiments.study import Arm, Claim, Section, Size, Study
 from lengthlab.report.claims import Finding, Measured, judge
 from lengthlab.report.evidence import Evidence
 from lengthlab.report.provenance import unite
-from lengthlab.report.scores import Score, Series, one_a_seed
+from lengthlab.report.scores import Score, Series, one_a_seed, usual_total
 from lengthlab.report.traces import TrainingTrace, traces_of
 from lengthlab.store.ids import SHORT
 from lengthlab.store.rows import ALL, Row
@@ -18,15 +18,15 @@ from lengthlab.store.rows import ALL, Row
 
 @dataclass(frozen=True)
 class Results:
-    """Sections of a study at one size with the rows of their arms; an arm without rows is missing. `beside`: rows of another
-    study, to be drawn with it.
+    """Sections of a study at one size with the rows of their arms; an arm without rows is missing. `left_out`: rows of other
+    numbers of samples than most have, which are not put together with these.
     """
 
     study: Study
     size: Size
     sections: tuple[Section, ...]
     evidence: Evidence
-    beside: tuple[Row, ...] = ()
+    left_out: tuple[Row, ...] = ()
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -120,10 +120,12 @@ def arm_of(row: Row) -> Arm:
     return Arm(row.arm, row.model, row.task, row.training)
 
 
-def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evidence, beside: Iterable[Row] = ()) -> Results:
+def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evidence) -> Results:
     """The rows of these sections in the order of their arms, with the entries that made them and how their training went."""
     order = {arm: place for place, arm in enumerate(arm for section in sections for arm in section.arms)}
-    kept = [row for row in evidence.rows if arm_of(row) in order and row.length in size.lengths and row.size == size.name]
+    own = [row for row in evidence.rows if arm_of(row) in order and row.length in size.lengths and row.size == size.name]
+    usual = usual_total(own)
+    kept = [row for row in own if row.total == usual]
     kept.sort(key=lambda row: (order[arm_of(row)], row.seed, row.length, row.question != ALL))
     runs = dict.fromkeys(row.run for row in kept)
     known = replace(
@@ -132,4 +134,4 @@ def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evid
         origins=tuple(unite(evidence.origins, runs)),
         traces=traces_of(runs, evidence.traces),
     )
-    return Results(study, size, tuple(sections), known, tuple(beside))
+    return Results(study, size, tuple(sections), known, tuple(row for row in own if row.total != usual))

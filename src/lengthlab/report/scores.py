@@ -26,7 +26,7 @@ class Score:
     """An accuracy at one length: a row of ours for each seed, and the value of a reference.
 
     `interval` is Wilson's over the samples of all seeds together. Every seed answers the same samples, and how much seeds
-    differ is not in it: `by_seed` shows that.
+    differ is not in it: that is `spread`.
     """
 
     length: int
@@ -41,6 +41,12 @@ class Score:
     def mean(self) -> float | None:
         """Over seeds."""
         return sum(row.accuracy for row in self.rows) / len(self.rows) if self.rows else None
+
+    @property
+    def spread(self) -> tuple[float, float] | None:
+        """The lowest and the highest seed; None where there are not several."""
+        accuracies = self.by_seed.values()
+        return (min(accuracies), max(accuracies)) if len(accuracies) > 1 else None
 
     @property
     def tokens(self) -> float | None:
@@ -106,6 +112,16 @@ def one_a_seed(rows: Iterable[Row]) -> tuple[Row, ...]:
             what = f"{row.arm} {row.model} {row.training}, seed {row.seed}"
             raise LabError(f"two runs claim {what}: {other.run} and {row.run}; leave the rows of one of them out")
     return tuple(by_seed[seed] for seed in sorted(by_seed))
+
+
+def usual_total(rows: Iterable[Row]) -> int:
+    """The number of samples that most rows have, the larger of two.
+
+    >>> usual_total([Row(5, "all", 9, 10), Row(10, "all", 90, 100)])
+    100
+    """
+    totals = Counter(row.total for row in rows)
+    return max(totals, key=lambda total: (totals[total], total), default=0)
 
 
 def tally(series: Sequence[Series]) -> str:

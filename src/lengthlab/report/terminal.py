@@ -3,180 +3,159 @@
 from __future__ import annotations
 
 import io
-import re
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console, ConsoleRenderable
-from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from lengthlab.report.page import (
     Block,
-    Curves,
     Details,
     Entry,
+    Figure,
     Heading,
-    Heatmap,
     Numbered,
     Page,
     Scores,
     Table,
     Text,
-    Words,
-    plain,
-    spans,
-    visible,
 )
 from lengthlab.report.scores import AGREES, DIFFERS, GOOD, MISSING, SILENT, VERDICTS, Score, Series
+from lengthlab.report.screen import Screen
+from lengthlab.report.terminal_tables import tables
 
-STYLES = {"strong": "bold", "emphasis": "italic", "code": "", "good": "green", "bad": "bold red"}
 MARKS = {AGREES: ("=", "green"), DIFFERS: ("≠", "bold red"), SILENT: ("·", "dim"), MISSING: ("–", "yellow")}
-LABEL = 10
-"""Columns of the names of lines: with 12 lengths of 5 columns they fit into a terminal of 80."""
+LABEL, LONGEST_LABEL = 10, 30
+"""Columns of the names of lines, at least and at most: with 12 lengths of 5 columns and short names all fit into 80."""
 WIDE = 160
 """Of a file or a pipe."""
-NUMBER = re.compile(r"–|[\d.,]+( ±\d+%)?")
-"""Cells that stand on the right of their column, where all of it are."""
-WIDEST = 10_000
-"""Columns that no table needs."""
 
 
 def console_for(width: int | None = None) -> Console:
-    """As wide as the terminal; wide where there is none."""
+    """As wide as the terminal, or as COLUMNS says; wide where there is neither."""
     console = Console(highlight=False, markup=False, emoji=False, width=width)
-    return console if width or console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=WIDE)
+    if width or console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+        return console
+    return Console(highlight=False, markup=False, emoji=False, width=WIDE)
 
 
 def show(page: Page, console: Console | None = None) -> None:
     """Print a page; what is folded away and what is drawn is for the other renderers."""
     console = console or console_for()
-    console.print(Line(visible(page.title), "bold"))
+    screen = Screen(console.width, console.encoding)
+    console.print(Line(screen.text(page.title), "bold"))
     for block in page.blocks:
-        for part in _parts(block, console.width):
+        for part in _parts(block, screen):
             console.print(part)
-    tables = [block for block in page.blocks if type(block) is Scores]
-    if tables:
-        console.print(Line(f"\n{_legend(tables)}", "dim"))
+    scores = [block for block in page.blocks if type(block) is Scores]
+    if scores:
+        console.print()
+        console.print(Line(screen.text(_legend(scores)), "dim"))
 
 
-def _parts(block: Block, width: int) -> Iterator[ConsoleRenderable]:
+def _parts(block: Block, screen: Screen) -> Iterator[ConsoleRenderable]:
     match block:
         case Heading(text):
             yield Line()
-            yield Line(visible(text), "bold")
+            yield Line(screen.text(text), "bold")
         case Text(words):
-            yield line(words)
+            yield screen.line(words)
         case Table(header, rows):
-            yield _table(header, rows, width)
+            yield from tables(header, rows, screen)
         case Numbered(items, _):
             for number, item in enumerate(items, start=1):
-                yield Line(f"{number}. ", "dim").append_text(line(item))
-        case Heatmap() | Curves() | Details():
+                yield Line(f"{number}. ", "dim").append_text(screen.line(item))
+        case Figure() | Details():
             return
         case Scores():
-            yield from _scores(block, width)
+            yield from _scores(block, screen)
 
 
-def line(words: Words) -> Line:
-    """Words as one paragraph."""
-    return Line.assemble(*((visible(span.text), STYLES.get(span.style, "")) for span in spans(words)))
+@dataclass(frozen=True)
+class Ruled:
+    """Lines of numbers under each other: a name of `label` columns, then cells of `wide` ones."""
+
+    screen: Screen
+    label: int
+    wide: int
+
+    def line(self, label: str, cells: Sequence[str], styles: Sequence[str] = ()) -> Line:
+        name = f"  {self.screen.text(label)}"
+        cut = self.screen.text("…")
+        text = Line((name if len(name) < self.label else f"{name[: self.label - 1 - len(cut)]}{cut}").ljust(self.label))
+        for cell, style in zip(cells, styles or [""] * len(cells), strict=True):
+            text.append(self.screen.text(cell).rjust(self.wide), style=style)
+        return text
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[Words]], width: int) -> ConsoleRenderable:
-    """A table where it fits; else each of its rows as a few lines, a cell in each."""
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for name, *cells in zip(header, *rows, strict=True):
-        numbers = bool(cells) and all(NUMBER.fullmatch(plain(cell)) for cell in cells)
-        grid.add_column(Line(visible(name)), no_wrap=True, justify="right" if numbers else "left")
-    for row in rows:
-        grid.add_row(*(line(cell) for cell in row))
-    return grid if Console(width=WIDEST).measure(grid).maximum <= width else _records(header, rows)
-
-
-def _records(header: Sequence[str], rows: Sequence[Sequence[Words]]) -> ConsoleRenderable:
-    grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column()
-    for row in rows:
-        for number, (name, cell) in enumerate(zip(header, row, strict=True), start=1):
-            grid.add_row(Line(visible(name)), line(cell), end_section=number == len(row))
-        grid.add_row("", "")
-    return grid
-
-
-def _scores(block: Scores, width: int) -> Iterator[ConsoleRenderable]:
+def _scores(block: Scores, screen: Screen) -> Iterator[ConsoleRenderable]:
     """For each entry a line of its names and a few of numbers, a column for each length; as many at once as fit."""
     wide = max([5, *(len(str(length)) + 1 for length in block.lengths)])
-    fit = max(1, (width - LABEL) // wide)
+    names = [block.reference, *(series.question for entry in block.entries for series in entry.series)]
+    longest = max(len(screen.text(name.removeprefix("the "))) + 3 for name in names)
+    ruled = Ruled(screen, min(max(LABEL, longest), max(LABEL, min(LONGEST_LABEL, screen.width - wide))), wide)
+    fit = max(1, (screen.width - ruled.label) // wide)
     for start in range(0, len(block.lengths), fit):
         lengths = block.lengths[start : start + fit]
-        yield from _head(block, lengths, wide)
+        yield from [Line()] if start else []
+        yield from _head(block, lengths, ruled)
         for entry in block.entries:
-            yield from _entry(entry, lengths, wide, block.reference)
+            yield from _entry(entry, lengths, ruled, block.reference)
 
 
-def _head(block: Scores, lengths: Sequence[int], wide: int) -> Iterator[Line]:
+def _head(block: Scores, lengths: Sequence[int], ruled: Ruled) -> Iterator[Line]:
     longest = block.trained[1]
     styles = ["bold" if length <= longest else "bold cyan" for length in lengths]
-    yield numbers("n", [str(length) for length in lengths], wide, styles)
+    yield ruled.line("n", [str(length) for length in lengths], styles)
     if block.times:
-        yield numbers("", [f"{length // longest}×" for length in lengths], wide, ["dim"] * len(lengths))
+        yield ruled.line("", [f"{length // longest}×" for length in lengths], ["dim"] * len(lengths))
 
 
-def _entry(entry: Entry, lengths: Sequence[int], wide: int, reference: str) -> Iterator[Line]:
-    first = entry.series[0]
+def _entry(entry: Entry, lengths: Sequence[int], ruled: Ruled, reference: str) -> Iterator[Line]:
+    first, text = entry.series[0], ruled.screen.text
     shown = VERDICTS if reference else (MISSING,)
     verdicts = [f"{first.verdicts[verdict]} {verdict}" for verdict in shown if first.verdicts[verdict]]
-    known = [f"{visible(name)} {visible(text)}" for name, text in entry.facts if text != "–"]
+    known = [f"{text(name)} {text(said)}" for name, said in entry.facts if said != "–"]
     alone = [f"seed {first.seeds[0]}"] if len(first.seeds) == 1 and not first.missing else []
-    words = [*verdicts, *alone, *known]
-    about = ", ".join(words)
-    yield Line(visible(entry.title), "bold").append(f": {about}" if about else "", "not bold")
+    about = ", ".join([*verdicts, *alone, *known])
+    yield Line(text(entry.title), "bold").append(f": {about}" if about else "", "not bold")
     scores = [first.at(length) for length in lengths]
     if any(score.reference is not None for score in scores):
-        yield numbers(reference.removeprefix("the "), [_two(score.reference) for score in scores], wide)
-    yield _means(first, scores, wide)
+        yield ruled.line(reference.removeprefix("the "), [_two(score.reference) for score in scores])
+    yield _means(first, scores, ruled)
     dim = ["dim"] * len(lengths)
     seeds = sorted((*first.seeds, *first.missing))
     for seed in seeds if len(seeds) > 1 else ():
-        yield numbers(f"seed {seed}", [_two(score.by_seed.get(seed)) for score in scores], wide, dim)
+        yield ruled.line(f"seed {seed}", [_two(score.by_seed.get(seed)) for score in scores], dim)
     if first.seeds:
         ends = [score.interval if score.rows else (None, None) for score in scores]
-        yield numbers("low", [_two(low) for low, _ in ends], wide, dim)
-        yield numbers("high", [_two(high) for _, high in ends], wide, dim)
-    yield from _tokens(scores, wide)
+        yield ruled.line("low", [_two(low) for low, _ in ends], dim)
+        yield ruled.line("high", [_two(high) for _, high in ends], dim)
+    yield from _tokens(scores, ruled)
     for series in entry.series[1:]:
         rest = [series.at(length) for length in lengths]
-        yield _means(series, rest, wide)
-        yield from _tokens(rest, wide)
+        yield _means(series, rest, ruled)
+        yield from _tokens(rest, ruled)
     if reference:
         marks = [MARKS[score.verdict] for score in scores]
-        yield numbers("verdict", [mark for mark, _ in marks], wide, [style for _, style in marks])
+        yield ruled.line("verdict", [mark for mark, _ in marks], [style for _, style in marks])
 
 
-def _means(series: Series, scores: Sequence[Score], wide: int) -> Line:
+def _means(series: Series, scores: Sequence[Score], ruled: Ruled) -> Line:
     shades = ["green" if (score.mean or 0) > GOOD else "" for score in scores]
-    return numbers(series.question, [_two(score.mean) for score in scores], wide, shades)
+    return ruled.line(series.question, [_two(score.mean) for score in scores], shades)
 
 
-def _tokens(scores: Sequence[Score], wide: int) -> Iterator[Line]:
+def _tokens(scores: Sequence[Score], ruled: Ruled) -> Iterator[Line]:
     """The share of right tokens, where answers have several."""
     if any(score.tokens is not None for score in scores):
-        yield numbers("tokens", [_two(score.tokens) for score in scores], wide, ["dim"] * len(scores))
+        yield ruled.line("tokens", [_two(score.tokens) for score in scores], ["dim"] * len(scores))
 
 
 def _two(number: float | None) -> str:
     return "–" if number is None else f"{number:.2f}"
-
-
-def numbers(label: str, cells: Sequence[str], wide: int, styles: Sequence[str] = ()) -> Line:
-    """A name and a cell for each length; a name that is too long is cut."""
-    name = f"  {visible(label)}"
-    text = Line((name if len(name) < LABEL else f"{name[: LABEL - 2]}…").ljust(LABEL))
-    for cell, style in zip(cells, styles or [""] * len(cells), strict=True):
-        text.append(cell.rjust(wide), style=style)
-    return text
 
 
 def _legend(tables: Sequence[Scores]) -> str:
@@ -186,8 +165,9 @@ def _legend(tables: Sequence[Scores]) -> str:
     marks = ", ".join(f"{mark} {verdict}" for verdict, (mark, _) in MARKS.items())
     compared = f" {marks}." if tables[0].reference else ""
     return (
-        f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}; low and high: Wilson's interval at 95 % "
-        f"over the samples of all seeds together{tokens}.{compared}"
+        f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}. How much seeds differ is in their own "
+        "lines; low and high are the ends of Wilson's interval at 95 % over the samples of all seeds together, in which that "
+        f"is not{tokens}.{compared}"
     )
 
 
