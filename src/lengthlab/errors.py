@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from textwrap import shorten
 
+TRACE = "LENGTHLAB_TRACE"
+"""With this in the environment, an error that nobody foresaw is shown with its stack trace."""
+
 
 class LabError(Exception):
     """Bad input or a broken file. Its text is shown to the user as it is, without a stack trace.

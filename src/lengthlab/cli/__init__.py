@@ -18,10 +18,7 @@ from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.train import train
-from lengthlab.errors import LabError, explain
-
-TRACE = "LENGTHLAB_TRACE"
-"""With this in the environment, an error that nobody foresaw shows its stack trace."""
+from lengthlab.errors import TRACE, LabError, explain
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -55,8 +55,10 @@ def train(wanted: Wanted, seeds: int, device: str, asked: Asked, out: Path) -> E
 def _announce(runs: Sequence[Run], device: str, asked: Asked) -> dict[str, float]:
     """Say how much there is to do, and how long it will take; the seconds of a step of each run that was timed for that."""
     from lengthlab.store import Store
+    from lengthlab.training.examination import examine
     from lengthlab.training.forecast import forecast, steps_done
 
+    examine(runs, asked.store, device, asked.precision, say=None)  # how long it takes is said below
     Store(asked.store).prepare()
     left = [run for run in runs if not Store(asked.store).folder(run.id).finished]
     click.echo(f"{len(runs)} runs, {len(runs) - len(left)} of them finished.", err=True)

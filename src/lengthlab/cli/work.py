@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lengthlab.cli.pages import say
 from lengthlab.cli.progress import Progress
-from lengthlab.errors import LabError, RunFailed
+from lengthlab.errors import TRACE, LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
+from lengthlab.store.folder import TRACEBACK
 
 if TYPE_CHECKING:
     from lengthlab.launch import Outcome
@@ -29,10 +33,15 @@ def work(
 ) -> list[Curve]:
     """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
     from lengthlab.launch import train_all
+    from lengthlab.training.examination import examine
 
+    examine(runs, store, device, precision, say=lambda text: say(text, err=True))
     with Progress(runs, store) as progress:
         outcomes = train_all(runs, store, device, workers, progress.look, precision)
     failed = [outcome for outcome in outcomes if outcome.error]
+    if TRACE in os.environ:
+        for outcome in failed:
+            _show_traceback(Store(store).folder(outcome.run.id).path / TRACEBACK)
     if failed and len(runs) == 1:
         raise RunFailed(_failure(failed[0]))
     for outcome in failed:
@@ -46,6 +55,13 @@ def work(
     if failed:
         click.get_current_context().call_on_close(lambda: _exit(1))
     return curves
+
+
+def _show_traceback(path: Path) -> None:
+    """Where in the code a run failed, if that was kept."""
+    with suppress(OSError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            say(line, err=True)
 
 
 def _failure(outcome: Outcome) -> str:

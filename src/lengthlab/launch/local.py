@@ -19,6 +19,7 @@ from lengthlab.errors import LabError, explain, require
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
+from lengthlab.training.examination import examine
 from lengthlab.training.precision import precision_named
 from lengthlab.training.result import Result, claim, measure
 
@@ -53,6 +54,7 @@ def train_all(
     precision_named(precision, device_named(device))
     require(workers is None or workers >= 1, f"workers must be at least 1, not {workers}")
     place, by_id = Store(store), {run.id: run for run in runs}
+    examine(runs, store, device, precision)
     place.prepare()
     unfinished, broken = [], {}
     for run in by_id.values():

@@ -237,6 +237,18 @@ def _example(kind: Any) -> str:
     return f"a table with {', '.join(each.name for each in fields(kind))}"
 
 
+def chosen_table(name: str, choices: Sequence[str]) -> dict[str, Any]:
+    """The table of something that is named on the command line, with what it is to be made with.
+
+    >>> chosen_table("lstm", ["width=64"])
+    {'name': 'lstm', 'width': 64}
+    """
+    table: dict[str, Any] = {"name": name}
+    for choice in choices:
+        _override(table, choice)
+    return table
+
+
 def _override(table: dict[str, Any], override: str) -> None:
     """Put one `key.key=value` into a run's table; what it says is checked where the table is read."""
     path, equals, text = override.partition("=")
