@@ -34,7 +34,7 @@ class Addition(Task):
         return self.ids - 3
 
     def chance(self, length: int) -> Mapping[str, float]:
-        return {"sum": 0.5 * 0.1**length}  # the first digit of a sum is 0 or 1
+        return {"sum": 0.1**length}  # of all sums, 99…9 comes out most often
 
     def draw(self, n_B: torch.Tensor, generator: torch.Generator) -> Batch:
         device, longest = generator.device, int(n_B.max())

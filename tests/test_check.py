@@ -67,6 +67,30 @@ class Short(Sound):
     def forward(self, tokens):
         return self.head(self.lstm(self.table(tokens) + self.places(torch.arange(tokens.shape[1])))[0])
 
+class Table310(Short):
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Embedding(310, 8)
+
+class SilentPeek(Sound):
+    def __init__(self):
+        super().__init__()
+        self.around = nn.Conv1d(8, 8, 3, padding=1)
+        nn.init.zeros_(self.around.weight)
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        return self.head(self.lstm(x + self.around(x.transpose(1, 2)).transpose(1, 2))[0])
+
+class Sized(Sound):
+    def __init__(self, vocabulary: int, width: int = 8):
+        nn.Module.__init__(self)
+        self.table, self.lstm = nn.Embedding(vocabulary, width), nn.LSTM(width, width, batch_first=True)
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(self, tokens):
+        return super().forward(tokens)[0]
+
 class Leaky(Sound):
     def forward(self, tokens, state=None):
         x, new = super().forward(tokens, state)
@@ -157,8 +181,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def checked(file: Path, name: str) -> Report:
-    return check(find_subject(f"{file}:{name}"))
+def checked(file: Path, name: str, longest: int | None = None) -> Report:
+    return check(find_subject(f"{file}:{name}"), longest)
 
 
 def failed(report: Report) -> dict[str, str]:
@@ -209,7 +233,39 @@ def test_batch_and_time_mixed_up_is_found(file: Path) -> None:
 def test_a_longest_length_is_found_and_the_rest_is_checked_below_it(file: Path) -> None:
     report = checked(file, "Short")
     assert set(failed(report)) == {LENGTH}
-    assert "fails at 64, 300 of 1, 2, 7, 64, 300 tokens; at 64: IndexError" in failed(report)[LENGTH]
+    assert "fails at 64, 300, 512 of 1, 2, 7, 64, 300, 512 tokens; at 64: IndexError" in failed(report)[LENGTH]
+
+
+def test_a_table_is_found_to_end_where_it_will_be_measured(file: Path) -> None:
+    assert "fails at 512 of 1, 2, 7, 64, 300, 512 tokens" in failed(checked(file, "Table310"))[LENGTH]
+    assert failed(checked(file, "Table310", longest=310)) == {}
+    assert "fails at 311 of" in failed(checked(file, "Table310", longest=311))[LENGTH]
+
+
+def test_a_model_is_not_tried_further_than_it_will_be_measured(file: Path) -> None:
+    report = checked(file, "Short", longest=32)
+    assert failed(report) == {}
+    assert report.checks[0].evidence == "1, 2, 7, 32 tokens"
+
+
+def test_a_look_ahead_through_weights_of_zero_is_found(file: Path) -> None:
+    assert "another one at position 1 changes the output at position 0" in failed(checked(file, "SilentPeek"))[CAUSAL]
+
+
+def test_what_a_model_is_made_with_can_be_chosen(call: Call, file: Path) -> None:
+    small, large = (call("check", f"{file}:Sized", "--set", f"width={width}").out for width in (4, 8))
+    assert small.splitlines()[0] != large.splitlines()[0]
+    call("check", f"{file}:Sized", "--set", "widht=4").refused("widht", "did you mean 'width'?")
+
+
+@pytest.mark.parametrize("words", [("delay", "attention-on-lstm"), ("check", "lstm")])
+def test_a_length_that_has_no_room_is_refused_with_the_memory_it_would_need(call: Call, words: tuple[str, ...]) -> None:
+    call(*words, "--length", 10**12).refused("to read 1000000000000 tokens", "would need at least", "PB of memory, and cpu has")
+
+
+def test_a_model_that_has_no_room_is_refused_with_the_memory_it_would_need(call: Call) -> None:
+    call("check", "lstm", "--set", "width=1000000").refused("8,000,", "parameters, would need at least 32 TB of memory")
+    call("check", "lstm", "--set", "width=1000000000").refused("would need at least 16 EB of memory")
 
 
 def test_a_state_that_is_not_carried_is_found_at_the_step(file: Path) -> None:

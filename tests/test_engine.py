@@ -22,7 +22,7 @@ from lengthlab.models import Lstm, Model, chain
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
 from lengthlab.store import Store
-from lengthlab.store.folder import CHECKPOINT
+from lengthlab.store.folder import CHECKPOINT, TRACEBACK
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training import read_result, recorder, slot, train
 from lengthlab.training.checkpoint import save_checkpoint
@@ -162,7 +162,7 @@ def test_a_failure_that_comes_with_ctrl_c_leaves_a_record(tmp_path: Path, monkey
         train_together(tmp_path, run)
     kept = folder_of(tmp_path, run).read_json("failure.json")
     assert (kept["message"], kept["step"]) == ("the loss is nan at step 7", 6)
-    assert "press_ctrl_c_and_fail" in kept["trace"]
+    assert "press_ctrl_c_and_fail" in (folder_of(tmp_path, run).path / TRACEBACK).read_text()
 
 
 def test_a_run_from_a_cpu_goes_on_on_any_device(tmp_path: Path) -> None:

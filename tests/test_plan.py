@@ -11,9 +11,10 @@ import pytest
 from lengthlab.errors import LabError
 from lengthlab.models import LogN, NoPositions, PlainScores, Rope, attention_on_lstm, lstm, sandwich, transformer
 from lengthlab.spec.optimizer import Adam
-from lengthlab.spec.plan import _override, read_plan
+from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, delayed, end_to_end, epochs
+from lengthlab.spec.toml import override_value
 from lengthlab.tasks import ModuloRecall, modulo, recall
 
 # The example of the design, with keys enough for length 1000 and a schedule for the second run.
@@ -495,8 +496,8 @@ def test_a_file_of_ones_own_that_cannot_be_run_is_named(tmp_path: Path, text: st
 
 def test_a_seed_of_a_task_is_no_seed_of_the_run() -> None:
     table = {"seed": 1, "task": {"name": "x", "seeds": [1, 2]}}
-    _override(table, "task.seed=3")
+    override_value(table, "task.seed=3")
     assert table == {"seed": 1, "task": {"name": "x", "seeds": [1, 2], "seed": 3}}
-    _override(table, "seeds=[4, 5]")
+    override_value(table, "seeds=[4, 5]")
     assert table["seeds"] == [4, 5]
     assert "seed" not in table

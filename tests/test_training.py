@@ -26,6 +26,7 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, end_to_end
 from lengthlab.spec.seeds import seed_for
 from lengthlab.store import Folder, Store
+from lengthlab.store.folder import TRACEBACK
 from lengthlab.store.rows import Count
 from lengthlab.tasks import IGNORE, Batch
 from lengthlab.tasks.batch import merged
@@ -412,12 +413,24 @@ def test_finished_runs_start_no_worker_and_are_measured_where_lengths_are_missin
 def test_the_stack_trace_of_what_failed_is_kept_with_the_run(tmp_path: Path) -> None:
     run = with_part(Faulty())
     (outcome,) = train_all([run], tmp_path)
-    assert outcome.error == "ValueError: no such thing"
-    failure = folder_of(tmp_path, run).read_json("failure.json")
-    assert set(failure) == {"run", "step", "message", "trace", "date"}
-    assert (failure["run"], failure["message"]) == (run.id, outcome.error)
-    assert "Traceback" in failure["trace"]
-    assert "own_parts.py" in failure["trace"]
+    folder = folder_of(tmp_path, run)
+    kept = folder.path / TRACEBACK
+    assert outcome.error == f"ValueError: no such thing (where in the code: {kept})"
+    failure = folder.read_json("failure.json")
+    assert set(failure) == {"run", "step", "message", "date"}
+    assert (failure["run"], failure["message"]) == (run.id, "ValueError: no such thing")
+    assert kept.read_text().startswith("Traceback")
+    assert "own_parts.py" in kept.read_text()
+
+
+def test_a_run_that_goes_on_well_leaves_no_word_of_its_failure(tmp_path: Path) -> None:
+    run = end_to_end_run(steps=5)
+    folder = folder_of(tmp_path, run)
+    folder.record_failure(ValueError("no such thing"))
+    assert folder.explain_failure(ValueError("no such thing")).endswith(f"{TRACEBACK})")
+    assert folder.explain_failure(RunFailed("the loss is nan")) == "the loss is nan"  # that needs no stack trace
+    train(run, tmp_path)
+    assert {"failure.json", TRACEBACK}.isdisjoint(files_in(folder.path))
 
 
 def test_a_run_folder_of_an_older_version_goes_on_under_its_short_name(tmp_path: Path) -> None:

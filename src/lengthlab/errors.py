@@ -25,6 +25,9 @@ WAYS_OUT = {
 }
 """What to do about an error of the disk's; about any other, the same again."""
 
+TRACE = "LENGTHLAB_TRACE"
+"""With this in the environment, an error that nobody foresaw is shown with its stack trace."""
+
 
 class LabError(Exception):
     """Bad input or a broken file. Its text is shown to the user as it is, without a stack trace.

@@ -18,11 +18,8 @@ from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.train import train
-from lengthlab.errors import LabError, explain
+from lengthlab.errors import TRACE, LabError, explain
 from lengthlab.report.letters import spell
-
-TRACE = "LENGTHLAB_TRACE"
-"""With this in the environment, an error that nobody foresaw shows its stack trace."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""`lengthlab check`: whether a model of yours is fit to be trained short and measured long."""
+"""`lengthlab check`: whether a task of yours says what it means, or a model is fit to be trained short and measured long."""
 
 from __future__ import annotations
 
@@ -12,42 +12,67 @@ import click
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
-    from lengthlab.inspection import Report
+    from lengthlab.inspection import Check, Report, TaskReport
 
 COLORS = {"holds": "green", "does not hold": "red", "not checked": "yellow"}
 
 
 @click.command()
-@click.argument("model")
+@click.argument("name", metavar="TASK|MODEL")
+@click.option("--length", type=click.IntRange(min=1), help="As far as you will measure: a length of a task, tokens of a model.")
+@click.option("--set", "choices", multiple=True, metavar="KEY=VALUE", help="What it is made with: --set keys=8")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(model: str, as_json: bool) -> None:
-    """Is your model causal, does it work at any length, step by step, as it was initialised? Exit code 1 if not.
+def check(name: str, length: int | None, choices: tuple[str, ...], as_json: bool) -> None:
+    """Does your task say what it means? Is your model causal, right at any length, step by step, as it was initialised? Exit
+    code 1 if not.
 
-    MODEL is my_model.py:make (which makes an nn.Module from token ids (B, T) to logits (B, T, V), a Hugging Face causal
-    language model or a model of ours), a folder with a Hugging Face config.json, or a model of ours.
+    A task is my_task.py:Task or one of ours. A MODEL is my_model.py:make (which makes an nn.Module from token ids (B, T) to
+    logits (B, T, V), a Hugging Face causal language model or a model of ours), a folder with a Hugging Face config.json, or a
+    model of ours.
+
+    \b
+    lengthlab check copy_task.py:Copy --set letters=8 --length 100
+    lengthlab check my_model.py:Net --length 2000
     """
-    from lengthlab.inspection import check as check_subject
-    from lengthlab.inspection import find_subject
+    from lengthlab.inspection import check as check_model
+    from lengthlab.inspection import check_task, find_subject, find_task
 
-    report = check_subject(find_subject(model))
-    click.echo(json.dumps(asdict(report) | {"holds": report.holds}, indent=1) if as_json else "\n".join(_lines(report)))
+    task = find_task(name, choices)
+    report: Report | TaskReport
+    if task is None:
+        report = found = check_model(find_subject(name, choices), length)
+        lines = _model_lines(found)
+    else:
+        report = tried = check_task(task, name, length)
+        lines = _task_lines(tried)
+    click.echo(json.dumps(asdict(report) | {"holds": report.holds}, indent=1) if as_json else "\n".join(lines))
     if not report.holds:
         click.get_current_context().exit(1)
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _task_lines(report: TaskReport) -> Iterator[str]:
+    yield f"{visible(report.task)}: a task, tried at n = {', '.join(map(str, report.lengths))}"
+    yield from _verdicts(report.checks)
+    yield "Positions count from 0. A blind guess is the best answer that does not read the sequence."
+
+
+def _model_lines(report: Report) -> Iterator[str]:
     frozen = report.parameters - report.trainable
     still = f", {frozen:,} of them frozen" if frozen else ""
     yield f"{visible(report.model)}: {report.parameters:,} parameters{still}; {_state(report)}"
-    wide = max(len(each.what) for each in report.checks)
-    for each in report.checks:
-        verdict = click.style(f"{each.verdict:13}", fg=COLORS[each.verdict])
-        yield f"  {verdict}  {each.what:<{wide}}  {visible(each.evidence)}"
+    yield from _verdicts(report.checks)
     same, alike = report.tolerance["same shapes"], report.tolerance["other shapes"]
     yield (
         f"Positions count from 0. Rounding may differ by {same:g} of the largest logit where a token is changed, by {alike:g} "
         f"where lengths, batches or steps are."
     )
+
+
+def _verdicts(checks: tuple[Check, ...]) -> Iterator[str]:
+    wide = max(len(each.what) for each in checks)
+    for each in checks:
+        verdict = click.style(f"{each.verdict:13}", fg=COLORS[each.verdict])
+        yield f"  {verdict}  {each.what:<{wide}}  {visible(each.evidence)}"
 
 
 def _state(report: Report) -> str:

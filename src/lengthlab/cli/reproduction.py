@@ -59,8 +59,10 @@ def _announce(runs: Sequence[Run], device: torch.device, asked: Asked) -> dict[s
     """Say how much there is to do, and how long it will take; the seconds of a step of each run that was timed for that."""
     from lengthlab.device import in_words
     from lengthlab.store import Store
+    from lengthlab.training.examination import examine
     from lengthlab.training.forecast import forecast, steps_done
 
+    examine(runs, asked.store, str(device), asked.precision, say=None)  # how long it takes is said below
     Store(asked.store).prepare()
     left = [run for run in runs if not Store(asked.store).folder(run.id).finished]
     click.echo(f"{len(runs)} runs, {len(runs) - len(left)} of them finished.", err=True)

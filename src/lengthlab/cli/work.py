@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lengthlab.cli.pages import say
-from lengthlab.errors import LabError, RunFailed
+from lengthlab.errors import TRACE, LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
+from lengthlab.store.folder import TRACEBACK
 
 if TYPE_CHECKING:
     from lengthlab.launch import Outcome
@@ -35,6 +38,9 @@ def work(
     with redirect_stdout(sys.stderr):  # what users' code prints while it trains is no part of the answer
         outcomes = try_all(runs, store, device, workers, precision, progress)
     failed = [outcome for outcome in outcomes if outcome.error]
+    if TRACE in os.environ:
+        for outcome in failed:
+            _show_traceback(Store(store).folder(outcome.run.id).path / TRACEBACK)
     if failed and len(runs) == 1:
         raise RunFailed(_failure(failed[0]))
     for outcome in failed:
@@ -48,6 +54,13 @@ def work(
     if failed:
         click.get_current_context().call_on_close(lambda: _exit(1))
     return curves
+
+
+def _show_traceback(path: Path) -> None:
+    """Where in the code a run failed, if that was kept."""
+    with suppress(OSError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            say(line, err=True)
 
 
 def _failure(outcome: Outcome) -> str:

@@ -20,7 +20,7 @@ def carries(network: nn.Module) -> bool:
     >>> carries(table)
     False
     """
-    _disturb(network)
+    disturb(network)
     tokens_1T = draw(network, 1, LENGTH)
     changed_1T = tokens_1T.clone()
     changed_1T[:, CHANGED] = other(network, tokens_1T)[:, CHANGED]
@@ -28,7 +28,7 @@ def carries(network: nn.Module) -> bool:
     return bool((before - after)[:, CHANGED + 1 :].abs().max() > NOISE * before.abs().max())
 
 
-def _disturb(network: nn.Module) -> None:
+def disturb(network: nn.Module) -> None:
     """Many models begin with maps of zeros, through which nothing passes yet."""
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():

@@ -14,7 +14,7 @@ from torch import nn
 from lengthlab.errors import LabError, explain, require
 from lengthlab.inspection.carry import carries
 from lengthlab.inspection.flops import count_flops
-from lengthlab.inspection.reading import draw, in_full, logits
+from lengthlab.inspection.reading import draw, in_full, logits, require_readable
 from lengthlab.inspection.subject import Subject, count_parameters
 from lengthlab.switch import Delay, Site, delay_attention
 from lengthlab.switch.sites import choose
@@ -83,6 +83,7 @@ def dry_run(subject: Subject, modules: Sequence[str] = (), length: int = 128) ->
     (['zeros', 'zeros', 'zeros', 'zeros'], True, ())
     """
     network = subject.blueprint()
+    require_readable(network, length, subject.name)
     sites = choose(network, modules or None, instead=_anything)
     off = tuple(_off(network, site) for site in sites)
     still = {id(parameter): parameter.numel() for site in sites for parameter in site.parameters()}

@@ -16,11 +16,19 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import require
+from lengthlab.memory import FLOAT_BYTES, TOKEN_BYTES, require_memory
 
 STATES = ("state", "hidden", "hx", "cache", "memory", "past", "carry")
 """Pieces of the names that people give to a state."""
 CACHES = ("past_key_values", "cache_params")
 """What Hugging Face's models call theirs."""
+
+
+def require_readable(network: nn.Module, length: int, name: str) -> None:
+    """Refuse so many tokens that even their embeddings and logits have no room, as far as its tables tell what these take."""
+    tables = [module for module in network.modules() if isinstance(module, nn.Embedding)]
+    numbers = max((table.num_embeddings + table.embedding_dim for table in tables), default=1)
+    require_memory(length * (TOKEN_BYTES + FLOAT_BYTES * numbers), f"to read {length} tokens with {name}")
 
 
 def draw(network: nn.Module, sequences: int, length: int, seed: int = 0) -> Tensor:

@@ -1,8 +1,8 @@
-"""The model that a user names: something in a file of their own, one of ours, or a Hugging Face configuration on this disk."""
+"""The task or model that a user names: in a file of their own, one of ours, or a Hugging Face configuration on this disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,12 +12,16 @@ import torch
 from torch import nn
 
 from lengthlab.errors import LabError, a_kind, explain, nearest, require
+from lengthlab.memory import FLOAT_BYTES, require_memory
 from lengthlab.models import AnyModel
 from lengthlab.models.module import Module, makes_module, needs_vocabulary
 from lengthlab.registry import look_up, registered
+from lengthlab.spec.hints import argument_hints
+from lengthlab.spec.run import blueprint_of
 from lengthlab.spec.seeds import seed_for
 from lengthlab.spec.source import is_reference, load_reference
-from lengthlab.tasks import ModuloRecall
+from lengthlab.spec.toml import chosen_table, make
+from lengthlab.tasks import ModuloRecall, Task
 
 if TYPE_CHECKING:
     from lengthlab.integrations.configs import Config
@@ -83,8 +87,40 @@ def count_parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def find_subject(name: str, folder: Path = Path()) -> Subject:
-    """`my_model.py:make`, `attention-on-lstm`, or a `config.json` or its folder."""
+def find_task(name: str, choices: Sequence[str] = (), folder: Path = Path()) -> Task | None:
+    """The task of that name, `my_task.py:Task` or `modulo-recall`, made with `keys=8` and the like; None if it is none.
+
+    >>> find_task("modulo", ["modulus=3"])
+    ModuloRecall(modulus=3, values=10, keys=128, questions=('modulo',))
+    >>> find_task("lstm") is None
+    True
+    """
+    if is_reference(name):
+        found = load_reference(name, folder)
+        if isinstance(found, Task):
+            require(not choices, f"{name} is a task that is made already: --set needs its class, or a function that makes it")
+            return found
+        if not _makes_task(found):
+            return None
+    elif name not in registered(Task):
+        return None
+    task: Task = make(Task, chosen_table(name, choices), folder)
+    return task
+
+
+def _makes_task(found: object) -> bool:
+    """A class of tasks, or a function that says it returns one."""
+    if isinstance(found, type):
+        return issubclass(found, Task)
+    returned = argument_hints(found).get("return") if callable(found) else None
+    return isinstance(returned, type) and issubclass(returned, Task)
+
+
+def find_subject(name: str, choices: Sequence[str] = (), folder: Path = Path()) -> Subject:
+    """`my_model.py:make`, `attention-on-lstm`, or a `config.json` or its folder; made with `width=64` and the like."""
+    if choices and (is_reference(name) or name in registered(AnyModel)):
+        return _ours(name, make(AnyModel, chosen_table(name, choices), folder))
+    require(not choices, f"--set: {name} is a configuration, which says itself what it is made with")
     if is_reference(name):
         return _own(name, load_reference(name, folder))
     if name in registered(AnyModel):
@@ -121,6 +157,8 @@ def _made(name: str, maker: Callable[[], Any]) -> Any:
 
 
 def _ours(name: str, model: AnyModel) -> Subject:
+    numbers = count_parameters(blueprint_of(model, TASK.vocabulary))
+    require_memory(FLOAT_BYTES * numbers, f"{name}, with {numbers:,} parameters,")
     return Subject(name, partial(model.build, TASK.vocabulary), model=model)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from lengthlab.launch.progress import Progress
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
+from lengthlab.store.status import visible
+from lengthlab.training.examination import examine
 from lengthlab.training.precision import precision_named
 from lengthlab.training.result import Result, claim, measure
 
@@ -51,8 +54,10 @@ def train(
     True
     """
     refuse_while_loading("train")
+    require(isinstance(run, Run), f"what is trained is a Run, as ll.Run makes it, not {cut(repr(run))}")
     place, chosen = Store(store), device_named(device)
     left = [] if place.folder(run.id).finished else [run]  # a run that cannot be kept is refused before anything is written
+    examine([run], store, str(chosen), precision, _say if progress else None)
     place.prepare()
     with _shown(left, place, chosen, 1, progress):
         return training.train(run, store, device, precision)
@@ -98,6 +103,7 @@ def try_all(
     kept_in = precision_named(precision, chosen)
     if workers is not None:
         require_whole(workers, "workers", 1)
+    examine(runs, store, str(chosen), precision, _say if progress else None)
     place.prepare()
     left, errors = _claimed(runs, place)
     number = workers or default_workers(chosen)
@@ -127,6 +133,10 @@ def _claimed(runs: Sequence[Run], store: Store) -> tuple[list[Run], dict[str, st
         except LabError as error:
             broken[run.id] = str(error)
     return left, broken
+
+
+def _say(text: str) -> None:
+    print(visible(text), file=sys.stderr)
 
 
 @contextmanager

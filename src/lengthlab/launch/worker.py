@@ -2,7 +2,7 @@
 
 It reads standard input: a line of ids is a pack of runs to train, an empty line says that there will be no more, and the end
 of the file that the parent is gone, whereupon the worker stops politely. It writes one JSON object a line to standard error:
-what failed, and that a pack is done. A stack trace goes to the run's `failure.json`.
+what failed, and that a pack is done. A stack trace goes to the run's `traceback.txt`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from lengthlab.errors import explain, require
+from lengthlab.errors import require
 from lengthlab.store import Store
 from lengthlab.store.ids import hash_of
 
@@ -28,11 +28,10 @@ def main(store: str, device: str, precision: str) -> int:
     """Train packs: on a GPU side by side, elsewhere one run after the other. One that fails does not take others down."""
     packs: SimpleQueue[list[str]] = SimpleQueue()
     threading.Thread(target=_listen, args=(packs,), daemon=True).start()
-    failures = Failures()
-    train_pack = _together if device.startswith("cuda") else _in_turn
+    failures = Failures(Store(store))
     try:
         while ids := packs.get():
-            train_pack(store, device, precision, ids, failures)
+            _train(store, device, precision, ids, failures)
             say({"done": ids})
     except KeyboardInterrupt:
         return 130
@@ -47,31 +46,25 @@ def say(said: dict[str, Any]) -> None:
 class Failures:
     """Gives the parent the reason of what failed."""
 
-    any = False
+    def __init__(self, store: Store) -> None:
+        self.store, self.any = store, False
 
     def __call__(self, run_id: str, error: Exception) -> None:
         self.any = True
-        say({"run": run_id, "error": explain(error)})
+        say({"run": run_id, "error": self.store.folder(run_id).explain_failure(error)})
 
 
-def _in_turn(store: str, device: str, precision: str, ids: Sequence[str], failed: Failures) -> None:
-    from lengthlab.training import train
-
-    for run in _runs(store, ids, failed):
-        try:
-            train(run, store, device, precision or None)
-        except Exception as error:
-            failed(run.id, error)
-
-
-def _together(store: str, device: str, precision: str, ids: Sequence[str], failed: Failures) -> None:
+def _train(store: str, device: str, precision: str, ids: Sequence[str], failed: Failures) -> None:
+    """Without a look at them beforehand: whoever gave the ids has examined their runs."""
     from lengthlab.device import device_named
     from lengthlab.training.engine import Engine
     from lengthlab.training.precision import precision_named
 
     place = device_named(device)
-    chosen = precision_named(precision or None, place)
-    Engine(Store(store), place, chosen, lambda run, error: failed(run.id, error)).train(list(_runs(store, ids, failed)))
+    engine = Engine(Store(store), place, precision_named(precision or None, place), lambda run, error: failed(run.id, error))
+    runs = _runs(store, ids, failed)
+    for pack in [list(runs)] if place.type == "cuda" else ([run] for run in runs):
+        engine.train(pack)
 
 
 def _runs(store: str, ids: Sequence[str], failed: Failures) -> Iterator[Run]:

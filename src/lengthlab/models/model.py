@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from lengthlab import kernels
 from lengthlab.errors import require, require_whole
 from lengthlab.models.attention.learned import LearnedPositions
+from lengthlab.models.attention.randomized import RandomizedPositions
 from lengthlab.models.compose import Part, keep_name
 from lengthlab.models.layout import PLAIN, Layout, pick
 from lengthlab.models.linear import Linear
@@ -116,6 +117,12 @@ def position_limit(network: nn.Module) -> int | None:
     """How many position ids the shortest table of a network has vectors for; None where there is no table."""
     tables = [module for module in network.modules() if isinstance(module, (PositionTable, LearnedPositions))]
     return min((table.limit for table in tables), default=None)
+
+
+def token_limit(network: nn.Module) -> int | None:
+    """How many tokens it can read where the task has no position ids of its own; None where there is no table that ends."""
+    tables = (PositionTable, LearnedPositions, RandomizedPositions)
+    return min((module.limit for module in network.modules() if isinstance(module, tables)), default=None)
 
 
 def logits(network: nn.Module, tokens_BT: Tensor, layout: Layout) -> Tensor:

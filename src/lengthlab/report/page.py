@@ -94,7 +94,7 @@ class Scores:
     lengths: tuple[int, ...]
     trained: tuple[int, int]
     reference: str = ""
-    each_seed: bool = True
+    each_seed: bool = field(default=True, kw_only=True)
 
     @property
     def times(self) -> list[str]:

@@ -25,15 +25,13 @@ from lengthlab.errors import LabError, nearest, require
 from lengthlab.spec.grid import Choice, choices, label_of
 from lengthlab.spec.hints import hints_of
 from lengthlab.spec.run import Run
-from lengthlab.spec.toml import read
+from lengthlab.spec.toml import SEEDS, override_value, read
 from lengthlab.text_file import read_text
 
 Table = dict[str, Any]
 RUN = hints_of(Run)
 KEYS = (*RUN, "seeds", "grid")
 TABLES = ("defaults", "grid", "run")
-SEEDS = {"seed", "seeds"}
-"""Whoever gives one of them means it for both."""
 THINGS = ("task", "model", "schedule", "optimizer")
 
 
@@ -128,7 +126,7 @@ def _chosen(table: Table, chosen: Sequence[Choice], overrides: Sequence[str]) ->
     for choice in chosen:
         made = _with(made, choice.path, choice.value)
     for override in overrides:
-        _override(made, override)
+        override_value(made, override)
     label = label_of([choice for choice in chosen if choice.path != ("seed",)], str(made.get("label", "")))
     return made | ({"label": label} if label else {})
 
@@ -158,24 +156,3 @@ def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
     require(len(seeds) > 0, "seeds must name at least one seed")
     require(len(set(seeds)) == len(seeds), f"seeds must differ, and {list(seeds)} has one twice")
     return [Run(**given, seed=seed) for seed in seeds]
-
-
-def _override(table: Table, override: str) -> None:
-    """Put one `key.key=value` into a run's table; what it says is checked where the table is read."""
-    path, equals, text = override.partition("=")
-    require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
-    try:
-        value: Any = tomllib.loads(f"value = {text}")["value"]
-        require(len(text.splitlines()) <= 1, f"--set {override}: give each key a --set of its own")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        value = text
-    *outer, last = path.strip().split(".")
-    for key in outer:
-        inner = table.get(key, {})
-        named = isinstance(inner, str) and key not in ("name", "kind")
-        require(named or isinstance(inner, dict), f"--set {override}: {key} is {inner!r}, which has no keys")
-        table[key] = {"name": inner} if named else dict(inner)
-        table = table[key]
-    for key in SEEDS if not outer and last in SEEDS else ():
-        table.pop(key, None)
-    table[last] = value

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from math import prod
 from typing import Any, cast
 
 import torch
 from torch import nn
 
 from lengthlab.errors import LabError, explain, nearest, require, require_whole
+from lengthlab.memory import FLOAT_BYTES, require_memory
 from lengthlab.models import AnyModel
 from lengthlab.models.attention.sharpening import check_sharpening
 from lengthlab.models.attention.temperature import Temperature
@@ -75,10 +78,9 @@ class Run:
         )
         for length in (*self.lengths, *self.evaluate):
             self.task.check_length(length)
-        blueprint = _blueprint_of(self.model, self.task.vocabulary)
         for phase in self.schedule.phases:
-            self._check_phase(phase, blueprint)
-        self._check_temperatures(blueprint)
+            self._check_phase(phase, self.blueprint)
+        self._check_temperatures(self.blueprint)
 
     def _check_model(self) -> None:
         """A module is no data, and the commonest mistake."""
@@ -189,6 +191,11 @@ class Run:
         usual = [times * longest for times in (1, 2, 3, 4) if times * longest <= limit]
         return tuple(dict.fromkeys(self.evaluate or usual))
 
+    @property
+    def blueprint(self) -> nn.Module:
+        """The network as shapes alone, to look at; its numbers take no memory."""
+        return blueprint_of(self.model, self.task.vocabulary)
+
     def network(self) -> nn.Module:
         """A fresh network, with weights that the seed determines; the global random state is left as it was."""
         with torch.random.fork_rng(devices=[]):
@@ -213,7 +220,7 @@ class Run:
             raise LabError(f"not the content of a run: {type(error).__name__} {error}") from None
 
 
-def _blueprint_of(model: Any, vocabulary: int) -> nn.Module:
+def blueprint_of(model: Any, vocabulary: int) -> nn.Module:
     """A network to check names and sizes by, before anything is written; its numbers take no memory."""
     try:
         hash(model)
@@ -236,5 +243,8 @@ def _without_numbers(model: AnyModel, vocabulary: int) -> nn.Module | None:
     try:
         with torch.device("meta"):
             return model.build(vocabulary)
-    except Exception:  # built with numbers, it is well, or says what is wrong
+    except Exception as error:  # built with numbers, it is well, or says what is wrong
+        if sizes := re.search(r"overflowed with sizes=\[([\d, ]+)\]", str(error)):
+            numbers = prod(map(int, sizes[1].split(",")))
+            require_memory(FLOAT_BYTES * numbers, f"a weight of {sizes[1].replace(', ', ' × ')} numbers")
         return None

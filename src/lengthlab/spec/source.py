@@ -147,6 +147,11 @@ class Sources:
         _IN_RUNS.add(thing.__module__)
         return f"{Path(path).name}:{thing.__name__}"
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything of a user's was noted."""
+        return bool(self._names)
+
     def texts(self) -> Files:
         """The text of every file by its name, as it goes along with the run."""
         files: Files = {}

@@ -7,6 +7,7 @@ What a table means is decided by the type of the parameter that it goes to, neve
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from lengthlab.registry import kind_of, look_up, registered, word_for
 from lengthlab.spec import source
 from lengthlab.spec.hints import argument_hints, fits, is_protocol, item_hint, members_of, missing_of, words_for
 from lengthlab.spec.schedule import Epochs
+
+SEEDS = {"seed", "seeds"}
+"""Whoever gives one of them means it for both."""
 
 
 def make(kind: Any, value: Any, folder: Path = Path(), where: str = "") -> Any:
@@ -203,3 +207,36 @@ def _wanted(members: list[Any]) -> str:
 
 def _example(kind: Any) -> str:
     return f"a table with {', '.join(each.name for each in fields(kind))}"
+
+
+def chosen_table(name: str, choices: Sequence[str]) -> dict[str, Any]:
+    """The table of something that is named on the command line, with what it is to be made with.
+
+    >>> chosen_table("lstm", ["width=64"])
+    {'name': 'lstm', 'width': 64}
+    """
+    table: dict[str, Any] = {"name": name}
+    for choice in choices:
+        override_value(table, choice)
+    return table
+
+
+def override_value(table: dict[str, Any], override: str) -> None:
+    """Put one `key.key=value` into a run's table; what it says is checked where the table is read."""
+    path, equals, text = override.partition("=")
+    require(bool(equals and path), f"--set {override}: write it as key=value, like task.modulus=7")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+        require(len(text.splitlines()) <= 1, f"--set {override}: give each key a --set of its own")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        value = text
+    *outer, last = path.strip().split(".")
+    for key in outer:
+        inner = table.get(key, {})
+        named = isinstance(inner, str) and key not in ("name", "kind")
+        require(named or isinstance(inner, dict), f"--set {override}: {key} is {inner!r}, which has no keys")
+        table[key] = {"name": inner} if named else dict(inner)
+        table = table[key]
+    for key in SEEDS if not outer and last in SEEDS else ():
+        table.pop(key, None)
+    table[last] = value

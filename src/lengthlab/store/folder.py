@@ -6,6 +6,7 @@
     weights.safetensors      what was learned
     result.json              what was measured; written last, so that its presence means finished
     failure.json             why the run stopped, if it did
+    traceback.txt            where in the code that was
 
 No pickle, no torch here: a report needs neither.
 """
@@ -42,6 +43,8 @@ except ImportError:  # Windows: there a lock is tried by taking it
 log = logging.getLogger("lengthlab")
 CHECKPOINT = "checkpoint.safetensors"
 WEIGHTS = "weights.safetensors"
+FAILURE = "failure.json"
+TRACEBACK = "traceback.txt"
 PATIENCE = 0.1
 """Seconds after which a lock is held by somebody at work, and not by somebody who only looks whether it is held."""
 HOST = platform.node().replace(".", "-") or "host"
@@ -89,11 +92,23 @@ class Folder:
         return dict(data)
 
     def record_failure(self, error: BaseException, step: int = 0) -> None:
-        """Why the run stopped, in a line and with its trace; a disk that takes no more takes no failure either."""
-        trace = "".join(format_exception(error))
-        note = {"run": self.id, "step": step, "message": explain(error), "trace": trace}
+        """Why the run stopped, in a line, and where; a disk that takes no more takes no failure either."""
+        note = {"run": self.id, "step": step, "message": explain(error)}
         with suppress(OSError):
-            self.write_json("failure.json", note | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
+            self.write(TRACEBACK, "".join(format_exception(error)).encode("utf-8", "backslashreplace"))
+            self.write_json(FAILURE, note | {"date": datetime.now(UTC).isoformat(timespec="seconds")})
+
+    def forget_failure(self) -> None:
+        """A run that goes on has not failed."""
+        self.remove(FAILURE)
+        self.remove(TRACEBACK)
+
+    def explain_failure(self, error: Exception) -> str:
+        """A failure as one line for the user. Where that may not be enough, because their own code or a bug raised it, it
+        names the file with the stack trace.
+        """
+        kept, foreseen = self.path / TRACEBACK, isinstance(error, LabError) and error.__cause__ is None
+        return explain(error) if foreseen or not kept.exists() else f"{explain(error)} (where in the code: {kept})"
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)

@@ -16,13 +16,16 @@ import torch
 from torch import Generator, Tensor
 
 from lengthlab.errors import require, require_whole
+from lengthlab.memory import require_memory
 from lengthlab.tasks.batch import IGNORE, Batch
 from lengthlab.tasks.task import Guess, Task
 
 MARKS = ("<pad>", "<bos>", "<modulo>", "<recall>")
 BOS, MODULO, RECALL = 1, 2, 3
-MOST_WORDS = 1_000_000
-"""Of a kind; all of them are written down."""
+WORD_BYTES = 60
+"""Of a word and its place in a tuple, at least."""
+SHUFFLED_BYTES = 12
+"""Of a key: the random number it is ordered by, and its place."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,17 @@ class ModuloRecall(Task):
     questions: tuple[str, ...] = ("modulo", "recall")  # serves the abstract property
 
     def __post_init__(self) -> None:
-        require_whole(self.modulus, "task.modulus", 2, MOST_WORDS)
-        require_whole(self.values, "task.values", 2, MOST_WORDS)
-        require_whole(self.keys, "task.keys", 1, MOST_WORDS)
+        require_whole(self.modulus, "task.modulus", 2)
+        require_whole(self.values, "task.values", 2)
+        require_whole(self.keys, "task.keys", 1)
         allowed = (("modulo", "recall"), ("modulo",), ("recall",))
         require(
             self.questions in allowed,
             f"task.questions must be ('modulo', 'recall') or one of the two, not {self.questions}",
         )
+        largest = max(("modulus", "values", "keys"), key=lambda name: int(getattr(self, name)))
+        words = f"the words of task.{largest} = {getattr(self, largest)}"
+        require_memory(WORD_BYTES * (self.digits + self.keys), words)
 
     @property
     def name(self) -> str:
@@ -90,6 +96,7 @@ class ModuloRecall(Task):
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         device, size, longest = generator.device, len(n_B), int(n_B.max())
+        require_memory(SHUFFLED_BYTES * size * self.keys, f"to shuffle {self.keys} keys for {size} sequences", str(device))
         n_B = n_B.to(device)
         key_BN = torch.rand(size, self.keys, generator=generator, device=device).argsort(dim=1)[:, :longest]
         value_BN = torch.randint(self.values, (size, longest), generator=generator, device=device)

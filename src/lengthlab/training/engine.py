@@ -23,6 +23,7 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Busy, Store
 from lengthlab.store.folder import CHECKPOINT
+from lengthlab.training.examination import examine
 from lengthlab.training.interrupt import interruptible
 from lengthlab.training.precision import Precision, precision_named
 from lengthlab.training.result import Result, measure
@@ -139,6 +140,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = AUTO, 
     chosen, place = device_named(device), Store(store)
     folder = place.folder(run.id)
     place.prepare()
+    examine([run], store, device, precision)
     if not folder.finished:
         Engine(place, chosen, precision_named(precision, chosen), _raise).train([run])
     with folder.lock():

@@ -36,7 +36,7 @@ class Slot:
             self.done = True
             return
         claim(self.folder, self.run)
-        self.folder.remove("failure.json")
+        self.folder.forget_failure()
         self._recorded(self._begin)
         # A checkpoint that cannot be read is named and left alone; it is no failure of the run.
         self.recorder = Recorder(self.state, self.folder, load_checkpoint(self.state, self.folder))

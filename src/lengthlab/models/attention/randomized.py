@@ -34,16 +34,17 @@ class Randomized:
 
     def build(self, channels: int) -> nn.Module:
         require(channels % 2 == 0, f"randomized positions rotate pairs of channels: a head needs an even width, not {channels}")
-        return _Randomized(channels, self.limit, self.base)
+        return RandomizedPositions(channels, self.limit, self.base)
 
 
-class _Randomized(nn.Module):
+class RandomizedPositions(nn.Module):
     cos_LC: Tensor
     sin_LC: Tensor
 
     def __init__(self, channels: int, limit: int, base: float) -> None:
         super().__init__()
-        cos_LC, sin_LC = rotation_table(limit, channels, base, torch.device("cpu"), torch.float32)
+        self.limit = limit
+        cos_LC, sin_LC = rotation_table(limit, channels, base, torch.get_default_device(), torch.float32)
         self.register_buffer("cos_LC", cos_LC, persistent=False)
         self.register_buffer("sin_LC", sin_LC, persistent=False)
         self.chance = CountedRandom()
@@ -58,7 +59,7 @@ class _Randomized(nn.Module):
         return rotate(x_BHTC, *(table_LC[position_BT][:, None].to(x_BHTC.dtype) for table_LC in (self.cos_LC, self.sin_LC)))
 
     def _positions(self, samples: int, tokens: int) -> Tensor:
-        limit = len(self.cos_LC)
+        limit = self.limit
         if tokens > limit:
             raise LabError(f"randomized positions end at {limit} tokens, and there are {tokens}: raise positions.limit")
         uniform_BT: Tensor = self.chance(samples, tokens)

@@ -8,11 +8,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lengthlab.memory import require_memory
+
+ANGLE_BYTES = 24
+"""Of an angle in fp64, its cosine and its sine."""
+
 
 def rotation_table(tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """cos_TC and sin_TC of positions 0 … tokens - 1."""
+    """cos_TC and sin_TC of positions 0 … tokens - 1; computed on the CPU, unless only their shapes are wanted."""
+    home = torch.device("cpu" if device.type != "meta" else "meta")
+    if home.type == "cpu":
+        require_memory(ANGLE_BYTES * tokens * channels, f"a table of {tokens} rotary positions of {channels} channels")
     with torch.inference_mode(False):  # the table is kept, and training cannot use what inference mode made
-        cos_1TC, sin_1TC = rotation(torch.arange(tokens, device="cpu")[None], channels, base, dtype)
+        cos_1TC, sin_1TC = rotation(torch.arange(tokens, device=home)[None], channels, base, dtype)
         return cos_1TC[0].to(device), sin_1TC[0].to(device)
 
 

@@ -1,0 +1,67 @@
+"""The least memory that a run needs, worked out from its sizes: nothing is allocated, and nothing is refused that would fit."""
+
+from __future__ import annotations
+
+from lengthlab.errors import LabError
+from lengthlab.evaluation.accuracy import DRAWN
+from lengthlab.memory import FLOAT_BYTES, TOKEN_BYTES, in_bytes, memory_of
+from lengthlab.models.model import Network
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import BLOCK
+from lengthlab.tasks import Task
+
+COPIES = 4
+"""Of every weight: itself, its gradient, and two averages of the optimizer."""
+
+
+def require_room(run: Run, device: str) -> None:
+    """Refuse a run that cannot be trained on this device, or not be measured as far as it says.
+
+    >>> import lengthlab as ll
+    >>> run = ll.Run(ll.tasks.ModuloRecall(keys=8), ll.models.lstm(width=8), ll.end_to_end(5), lengths=(1, 2), batch=10**12)
+    >>> require_room(run, "cpu")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    lengthlab.errors.LabError: lstm end-to-end seed 0 would need at least 12.2 PB of memory, and cpu has ...
+    """
+    for needed, place in ((training_bytes(run), device), (measuring_bytes(run), "cpu")):
+        total, there = sum(needed.values()), memory_of(place)
+        if total > there:
+            most = max(needed, key=needed.__getitem__)
+            told = f"{run.label} would need at least {in_bytes(total)} of memory, and {place} has {in_bytes(there)}"
+            raise LabError(f"{told}; most of it ({in_bytes(needed[most])}) for {most}")
+
+
+def training_bytes(run: Run) -> dict[str, int]:
+    """By what they are for: weights and tables, the data that is drawn at once, the logits of a step and their gradients."""
+    longest, questions = run.trained[1], len(run.task.questions)
+    tokens, vocabulary = tokens_of(run.task, longest), run.task.vocabulary
+    asked = 1 if isinstance(run.blueprint, Network) else tokens
+    drawn = f"{BLOCK} batches of {run.batch} sequences of {tokens} tokens, which are drawn at once (batch, lengths)"
+    return {
+        f"{parameters_of(run):,} parameters, their gradients and averages (width)": FLOAT_BYTES * COPIES * parameters_of(run),
+        "the tables that the model keeps": sum(buffer.nbytes for buffer in run.blueprint.buffers()),
+        drawn: TOKEN_BYTES * BLOCK * run.batch * tokens * (1 + questions),
+        f"logits of {vocabulary} words for a batch of {run.batch}": 2 * FLOAT_BYTES * run.batch * asked * vocabulary,
+    }
+
+
+def measuring_bytes(run: Run) -> dict[str, int]:
+    """By what they are for: weights, and the samples that are drawn at once."""
+    length, questions = max(run.measured_at, default=run.trained[1]), len(run.task.questions)
+    tokens = tokens_of(run.task, length)
+    return {
+        f"{parameters_of(run):,} parameters (width)": FLOAT_BYTES * parameters_of(run),
+        f"{DRAWN} samples of length {length}, where it is measured (evaluate)": TOKEN_BYTES * DRAWN * tokens * (1 + questions),
+    }
+
+
+def parameters_of(run: Run) -> int:
+    return sum(parameter.numel() for parameter in run.blueprint.parameters())
+
+
+def tokens_of(task: Task, length: int) -> int:
+    """How many a sequence has; as many as its length says, where the task does not tell."""
+    try:
+        return task.tokens(length) or length
+    except Exception:  # a user's own; what is wrong with it is told where the task is tried
+        return length
