@@ -18,7 +18,8 @@ import pytest
 from lengthlab.report import figure as drawing
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.report.markdown import markdown as as_markdown
-from lengthlab.report.runs_page import as_csv, provenance, runs_page
+from lengthlab.report.result_table import ResultTable
+from lengthlab.report.runs_page import provenance, runs_page
 from lengthlab.report.terminal import console_for, show
 from lengthlab.store import Folder
 
@@ -79,7 +80,7 @@ def in_terminal(curves: list[Curve], width: int = 160) -> list[list[str]]:
 
 
 def markdown(curves: list[Curve]) -> str:
-    return as_markdown(runs_page(curves, intervals=True))
+    return as_markdown(runs_page(curves, each_seed=True))
 
 
 def figure(curves: list[Curve]) -> Any:
@@ -91,67 +92,62 @@ def pictures(curves: list[Curve]) -> dict[str, bytes]:
     return drawing.pictures(runs_page(curves))
 
 
-def in_markdown(curves: list[Curve]) -> list[list[str]]:
-    """The cells of every line of the table."""
-    lines = [line for line in markdown(curves).splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+def every_number(curves: list[Curve]) -> list[list[str]]:
+    """The cells of every line of the table that is folded away in Markdown."""
+    text = markdown(curves).split("<details>")[1].split("</details>")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+def as_csv(curves: list[Curve]) -> str:
+    return ResultTable(tuple(curves)).to_csv()
 
 
 def of_question(question: str, lines: list[list[str]]) -> list[list[str]]:
     return [line for line in lines if question in line]
 
 
-def test_the_terminal_shows_a_line_for_each_question_both_first(tmp_path: Path) -> None:
+def test_the_terminal_shows_a_line_for_each_question_all_first(tmp_path: Path) -> None:
     lines = in_terminal(curves_of(tmp_path, result()))
-    assert [line for line in lines if "0." in " ".join(line)] == [
-        ["hybrid-block", "delayed", "0", "all", "0.970", "0.950", "0.020"],
-        ["modulo", "0.990", "1.000", "0.500"],
-        ["recall", "0.980", "0.950", "0.040"],
+    asked = [line for line in lines if line and line[0] in ("all", "modulo", "recall")]
+    assert asked == [
+        ["all", "0.97", "0.95", "0.02"],
+        ["modulo", "0.99", "1.00", "0.50"],
+        ["recall", "0.98", "0.95", "0.04"],
     ]
 
 
 def test_lengths_stand_in_order_whatever_order_they_were_measured_in(tmp_path: Path) -> None:
     shuffled = {length: FAR[length] for length in (40, 5, 10)}
     lines = in_terminal(curves_of(tmp_path, result(counts=shuffled)))
-    assert of_question("n=5", lines)[0][-3:] == ["n=5", "n=10", "n=40"]
-    assert of_question("all", lines)[0][-3:] == ["0.970", "0.950", "0.020"]
+    assert ["n", "5", "10", "40"] in lines
+    assert ["all", "0.97", "0.95", "0.02"] in lines
 
 
 def test_six_lengths_fit_into_eighty_columns_with_nothing_cut(tmp_path: Path) -> None:
     # What the demo shows, in a terminal as wide as terminals are when nobody touches them.
     counts = dict.fromkeys((5, 10, 20, 30, 40, 60), FAR[5])
-    curves = curves_of(tmp_path, result(counts=counts), result("b" * 12, counts=counts, training="end-to-end"))
-    lines = in_terminal(curves, width=80)
-    assert of_question("all", lines) == [
-        ["hybrid-block", "delayed", "0", "all", *["0.970"] * 6],
-        ["hybrid-block", "end-to-end", "0", "all", *["0.970"] * 6],
-    ]
+    other = result("b" * 12, counts=counts, training="end-to-end", settings="other")
+    lines = in_terminal(curves_of(tmp_path, result(counts=counts), other), width=80)
+    assert ["delayed", "60", *["0.970"] * 6] in lines
+    assert ["end-to-end", "60", *["0.970"] * 6] in lines
     assert "…" not in " ".join(" ".join(line) for line in lines)
 
 
-def test_every_cell_of_the_markdown_has_its_wilson_interval(tmp_path: Path) -> None:
-    lines = in_markdown(curves_of(tmp_path, result()))
-    assert lines[0] == ["model", "training", "seed", "right", "n=5", "n=10", "n=40", "run"]
-    assert of_question("all", lines) == [
-        [
-            *("hybrid-block", "delayed", "0", "all"),
-            *("0.970 (0.957–0.979)", "0.950 (0.935–0.962)", "0.020 (0.013–0.031)"),
-            "`0123456789ab`",
-        ]
+def test_the_markdown_has_every_seed_the_range_over_them_and_the_interval_over_samples(tmp_path: Path) -> None:
+    lower = result("b" * 12, counts={5: {"modulo": 900, "recall": 900, "both": 870}}, seed=1)
+    header, _, *rows = every_number(curves_of(tmp_path, result(counts={5: FAR[5]}), lower))
+    assert header == ["setting", "question", "n", "mean", "each seed", "range", "interval", "samples"]
+    assert rows[0] == [
+        *("hybrid-block, delayed", "all", "5", "0.920", "0: 0.970, 1: 0.870", "0.870–0.970", "0.907–0.931", "2,000")
     ]
+    assert len(rows) == 3
 
 
-def test_every_line_of_the_markdown_table_has_as_many_cells(tmp_path: Path) -> None:
-    curves = curves_of(tmp_path, result(), result("b" * 12, counts={7: {"modulo": 1, "recall": 2, "both": 1}}))
-    lines = in_markdown(curves)
-    assert len(lines) == 2 + 6
-    assert {len(line) for line in lines} == {4 + 4 + 1}
-
-
-def test_a_cell_that_was_not_measured_is_a_dash_everywhere(tmp_path: Path) -> None:
-    curves = curves_of(tmp_path, result(), result("b" * 12, counts={5: FAR[5]}, seed=1))
-    assert of_question("recall", in_terminal(curves))[1] == ["recall", "0.980", "–", "–"]
-    assert [line[5:7] for line in in_markdown(curves) if "bbbb" in line[-1]] == [["–", "–"]] * 3
+def test_a_cell_that_was_not_measured_is_a_dash(tmp_path: Path) -> None:
+    half = result("b" * 12, counts={5: FAR[5]}, training="end-to-end", settings="other")
+    lines = in_terminal(curves_of(tmp_path, result(), half))
+    assert ["end-to-end", "5", "0.970", "–", "–"] in lines
+    assert ["recall", "0.98", "–", "–"] in lines
 
 
 def test_what_was_not_measured_has_no_line_in_the_csv(tmp_path: Path) -> None:
@@ -161,20 +157,29 @@ def test_what_was_not_measured_has_no_line_in_the_csv(tmp_path: Path) -> None:
     assert len(lines) == 9 + 3
 
 
-def test_the_csv_has_the_published_names_the_counts_and_the_interval(tmp_path: Path) -> None:
+def test_the_csv_has_settings_counts_interval_and_chance(tmp_path: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(as_csv(curves_of(tmp_path, result())))))
     (line,) = [line for line in lines if (line["length"], line["question"]) == ("10", "all")]
     assert line == {
-        **{"experiment": "", "arm": "", "size": "", "model": "hybrid-block", "task": "modulo-recall", "training": "delayed"},
-        **{"seed": "0", "length": "10", "question": "all", "correct": "950", "total": "1000", "run": "0123456789ab"},
-        **{"accuracy": "0.9500", "low": "0.9347", "high": "0.9619", "token_accuracy": ""},
+        **{"setting": "hybrid-block, delayed", "task": "modulo-recall", "model": "hybrid-block", "training": "delayed"},
+        **{"seed": "0", "trained_to": "10", "length": "10", "question": "all", "correct": "950", "total": "1000"},
+        **{"accuracy": "0.9500", "low": "0.9347", "high": "0.9619", "chance": "0.0500", "run": "0123456789ab"},
     }
 
 
-def test_every_seed_has_lines_of_its_own_in_the_order_given(tmp_path: Path) -> None:
-    curves = curves_of(tmp_path, *(result(f"{seed}" * 12, seed=seed) for seed in (2, 0, 1)))
-    assert [line[2] for line in of_question("all", in_terminal(curves))] == ["2", "0", "1"]
-    assert [line[2] for line in of_question("all", in_markdown(curves))] == ["2", "0", "1"]
+def test_seeds_are_one_setting_and_every_seed_is_shown_on_demand(tmp_path: Path) -> None:
+    seeds = [
+        result(f"{seed}" * 12, seed=seed, counts={5: {"both": 900 + seed, "modulo": 1, "recall": 1}}) for seed in (2, 0, 1)
+    ]
+    curves = curves_of(tmp_path, *seeds)
+    assert [line for line in in_terminal(curves) if line[:1] in (["lowest"], ["highest"])] == [
+        ["lowest", "0.90"],
+        ["highest", "0.90"],
+    ]
+    console = console_for(80)
+    console.file = io.StringIO()
+    show(runs_page(curves, each_seed=True), console)
+    assert [f"seed {seed}" in console.file.getvalue() for seed in (0, 1, 2)] == [True] * 3
 
 
 def test_provenance_says_range_seeds_samples_chance_and_machine(tmp_path: Path) -> None:
@@ -188,8 +193,8 @@ def test_provenance_says_range_seeds_samples_chance_and_machine(tmp_path: Path) 
 def test_a_task_with_one_question_has_one_line(tmp_path: Path) -> None:
     one = result(counts={5: {"parity": 900, "both": 900}}, task="parity", chance={"parity": 0.5, "both": 0.5})
     curves = curves_of(tmp_path, one)
-    assert len(of_question("0.900", in_terminal(curves))) == 1
-    assert len(in_markdown(curves)) == 2 + 1
+    assert [line for line in in_terminal(curves) if line[:1] == ["parity"]] == [["parity", "0.90"]]
+    assert len(every_number(curves)) == 2 + 1
     assert len(figure(curves).axes) == 1
 
 
@@ -243,14 +248,17 @@ def test_the_same_curves_make_the_same_picture(tmp_path: Path) -> None:
 
 
 def test_tasks_with_other_chances_get_pictures_of_their_own(tmp_path: Path) -> None:
-    ten = result("b" * 12, chance={"modulo": 0.1, "recall": 0.1, "both": 0.01})
+    ten = result("b" * 12, settings="other", chance={"modulo": 0.1, "recall": 0.1, "both": 0.01})
     assert len(pictures(curves_of(tmp_path, result(), ten))) == 4
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(tmp_path: Path) -> None:
     wider = result("b" * 12, seed=1, settings="fedcba987654")
-    names = legend(curves_of(tmp_path, result(), wider))
-    assert [name for name in names if "delayed" in name] == ["delayed, abcdef", "delayed, fedcba"]
+    first, second = [write(tmp_path, data) for data in (result(), wider)]
+    for folder, width in ((first, 64), (second, 128)):
+        folder.write_json("run.json", {"model": {"kind": "model", "width": width}})
+    curves, _ = read_curves([first, second])
+    assert {"width 64", "width 128"} <= set(legend(curves))
 
 
 def legend(curves: list[Curve]) -> list[str]:
@@ -261,8 +269,8 @@ def legend(curves: list[Curve]) -> list[str]:
 
 def test_seeds_share_a_line_of_the_legend_and_models_do_not(tmp_path: Path) -> None:
     seeds = [result(f"{seed}" * 12, seed=seed) for seed in (0, 1)]
-    assert "delayed (2 seeds)" in legend(curves_of(tmp_path, *seeds))
-    other = result("c" * 12, model="lstm", training="end-to-end")
+    assert "hybrid-block, delayed (2 seeds)" in legend(curves_of(tmp_path, *seeds))
+    other = result("c" * 12, model="lstm", training="end-to-end", settings="other")
     names = legend(curves_of(tmp_path, *seeds, other))
     assert {"hybrid-block, delayed (2 seeds)", "lstm, end-to-end"} <= set(names)
 
@@ -271,7 +279,7 @@ def test_the_thick_line_is_the_mean_of_the_seeds_measured_at_that_length(tmp_pat
     low = result("a" * 12, counts={5: {"modulo": 500, "recall": 500, "both": 400}}, seed=0)
     high = result("b" * 12, counts={length: {"modulo": 700, "recall": 800, "both": 600} for length in (5, 10)}, seed=1)
     axes = figure(curves_of(tmp_path, low, high)).axes[0]
-    (mean,) = [line for line in axes.get_lines() if str(line.get_label()).startswith("delayed")]
+    (mean,) = [line for line in axes.get_lines() if str(line.get_label()).startswith("hybrid-block, delayed")]
     assert list(zip(*mean.get_data(), strict=True)) == [(5, 0.5), (10, 0.6)]
 
 
@@ -294,8 +302,8 @@ def test_without_matplotlib_tables_are_shown_and_written_and_one_line_says_what_
     done = without_matplotlib("report", str(tmp_path), "--out", str(tmp_path / "out"))
     assert done.returncode == 0
     assert done.stderr.splitlines() == ["no figure: figures need matplotlib: pip install 'lengthlab[report]'"]
-    assert "0.970" in done.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table.csv", "table.md"]
+    assert "0.97" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table.csv", "table.json", "table.md"]
     assert ".svg" not in (tmp_path / "out" / "table.md").read_text()
 
 
@@ -307,7 +315,7 @@ def test_answers_of_several_tokens_show_the_share_of_right_ones(tmp_path: Path) 
     ]
     curves = curves_of(tmp_path, result(task="copy", counts={}) | {"counts": counts, "chance": {"copy": 0.1, "all": 0.1}})
     (line,) = [line for line in in_terminal(curves) if "tokens" in line]
-    assert line[-2:] == ["0.900", "0.975"]
+    assert line[-2:] == ["0.90", "0.97"]
     lines = list(csv.DictReader(io.StringIO(as_csv(curves))))
     assert {line["token_accuracy"] for line in lines} == {"0.9000", "0.9750"}
 
@@ -324,7 +332,8 @@ def test_a_foreign_result_is_named_and_left_out(tmp_path: Path, changed: dict[st
 
 
 def test_tasks_whose_names_differ_in_odd_letters_have_figures_of_their_own(tmp_path: Path) -> None:
-    curves = curves_of(tmp_path, result(task="a/b"), result(run="1" * 12, task="a:b"), result(run="2" * 12, task="a?b"))
+    tasks = [result(run=f"{number}" * 12, settings=task, task=task) for number, task in enumerate(("a/b", "a:b", "a?b"))]
+    curves = curves_of(tmp_path, *tasks)
     assert len({figure.name for figure in runs_page(curves).figures}) == 3
 
 

@@ -8,7 +8,6 @@ from time import monotonic
 
 import torch
 
-from lengthlab.errors import explain
 from lengthlab.spec.run import Run
 from lengthlab.store import Store
 from lengthlab.training.engine import Engine
@@ -44,7 +43,7 @@ def train_here(
     end, errors = monotonic() + seconds, dict[str, str]()
 
     def failed(run: Run, error: Exception) -> None:
-        errors[run.id] = explain(error)
+        errors[run.id] = store.folder(run.id).explain_failure(error)
         tell(errors)
 
     for run in runs:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FIRST = ("setting", "task", "model", "training")
 LAST = ("seed", "trained_to", "length", "question", "correct", "total", "accuracy", "low", "high", "chance")
+SHARES = ("accuracy", "low", "high", "chance", "token_accuracy")
 TOKENS = ("right_tokens", "tokens", "token_accuracy")
 
 
@@ -71,7 +72,7 @@ class ResultTable:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
         for row in self.rows:
-            writer.writerow([_written(row[column]) for column in self.columns])
+            writer.writerow([_written(column, row[column]) for column in self.columns])
         return text.getvalue()
 
     def to_json(self) -> str:
@@ -120,7 +121,7 @@ def _cells(setting: Setting, curve: Curve, row: Row) -> dict[str, Any]:
     }
 
 
-def _written(value: Any) -> str:
+def _written(column: str, value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4f}" if isinstance(value, float) and 0 <= value <= 1 else str(value)
+    return f"{value:.4f}" if column in SHARES else str(value)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lengthlab.report.best import RULE, Best, best_of, sentence
 from lengthlab.report.curves import Curve
-from lengthlab.report.page import Block, Curves, Entry, Heading, Page, Scores, Span, Table, Text, Words
+from lengthlab.report.page import Block, Curves, Details, Entry, Heading, Page, Scores, Span, Table, Text, Words
 from lengthlab.report.scores import GOOD, Score
 from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
@@ -37,7 +37,8 @@ def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Bloc
             blocks.append(Text(f"On {samples:,} samples each:"))
         entries = tuple(map(_entry, settings))
         blocks.append(Scores(entries, tuple(lengths), settings[0].first.trained, each_seed=each_seed))
-    return [*blocks, _figure(settings, name)]
+    numbers = Details("Every number, with seeds, range, interval and samples", (_numbers(settings),))
+    return [*blocks, numbers, _figure(settings, name)]
 
 
 def _kind(group: Sequence[Setting]) -> str:
@@ -69,6 +70,28 @@ def _measured(settings: Sequence[Setting]) -> dict[int, list[int]]:
     for row in rows:
         asked.setdefault(row.total, set()).add(row.length)
     return {samples: sorted(asked[samples]) for samples in sorted(asked, reverse=True)}
+
+
+def _numbers(settings: Sequence[Setting]) -> Table:
+    """A row for each setting, question and length. The range is over seeds, the interval over the samples of all of them."""
+    several = [setting.first.first.tokens is not None for setting in settings]
+    header = ("setting", "question", "n", "mean", "each seed", "range", "interval", "samples", *(["tokens"] * any(several)))
+    rows = [
+        (setting.name, series.question, str(score.length), *_row(score, any(several)))
+        for setting in settings
+        for series in setting.series
+        for score in series.scores
+        if score.rows
+    ]
+    return Table(header, tuple(rows))
+
+
+def _row(score: Score, tokens: bool) -> list[str]:
+    seeds = ", ".join(f"{seed}: {accuracy:.3f}" for seed, accuracy in sorted(score.by_seed.items()))
+    ends = [score.spread, score.interval]
+    spread, interval = ["–" if each is None else f"{each[0]:.3f}–{each[1]:.3f}" for each in ends]
+    share = ["–" if score.tokens is None else f"{score.tokens:.3f}"] if tokens else []
+    return [f"{score.mean or 0.0:.3f}", seeds, spread, interval, f"{score.samples:,}", *share]
 
 
 def _entry(setting: Setting) -> Entry:

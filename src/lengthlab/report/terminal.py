@@ -102,7 +102,7 @@ def _scores(block: Scores, screen: Screen) -> Iterator[ConsoleRenderable]:
         yield from [Line()] if start else []
         yield from _head(block, lengths, ruled)
         for entry in block.entries:
-            yield from _entry(entry, lengths, ruled, block.reference)
+            yield from _entry(entry, lengths, ruled, block)
 
 
 def _head(block: Scores, lengths: Sequence[int], ruled: Ruled) -> Iterator[Line]:
@@ -113,8 +113,8 @@ def _head(block: Scores, lengths: Sequence[int], ruled: Ruled) -> Iterator[Line]
         yield ruled.line("", [f"{length // longest}×" for length in lengths], ["dim"] * len(lengths))
 
 
-def _entry(entry: Entry, lengths: Sequence[int], ruled: Ruled, reference: str) -> Iterator[Line]:
-    first, text = entry.series[0], ruled.screen.text
+def _entry(entry: Entry, lengths: Sequence[int], ruled: Ruled, block: Scores) -> Iterator[Line]:
+    first, text, reference = entry.series[0], ruled.screen.text, block.reference
     shown = VERDICTS if reference else (MISSING,)
     verdicts = [f"{first.verdicts[verdict]} {verdict}" for verdict in shown if first.verdicts[verdict]]
     known = [f"{text(name)} {text(said)}" for name, said in entry.facts if said != "–"]
@@ -125,14 +125,7 @@ def _entry(entry: Entry, lengths: Sequence[int], ruled: Ruled, reference: str) -
     if any(score.reference is not None for score in scores):
         yield ruled.line(reference.removeprefix("the "), [_two(score.reference) for score in scores])
     yield _means(first, scores, ruled)
-    dim = ["dim"] * len(lengths)
-    seeds = sorted((*first.seeds, *first.missing))
-    for seed in seeds if len(seeds) > 1 else ():
-        yield ruled.line(f"seed {seed}", [_two(score.by_seed.get(seed)) for score in scores], dim)
-    if first.seeds:
-        ends = [score.interval if score.rows else (None, None) for score in scores]
-        yield ruled.line("low", [_two(low) for low, _ in ends], dim)
-        yield ruled.line("high", [_two(high) for _, high in ends], dim)
+    yield from _seeds(first, scores, ruled) if block.each_seed else _range(first, scores, ruled)
     yield from _tokens(scores, ruled)
     for series in entry.series[1:]:
         rest = [series.at(length) for length in lengths]
@@ -141,6 +134,28 @@ def _entry(entry: Entry, lengths: Sequence[int], ruled: Ruled, reference: str) -
     if reference:
         marks = [MARKS[score.verdict] for score in scores]
         yield ruled.line("verdict", [mark for mark, _ in marks], [style for _, style in marks])
+
+
+def _seeds(series: Series, scores: Sequence[Score], ruled: Ruled) -> Iterator[Line]:
+    """Every seed, and the interval over the samples of all."""
+    seeds = sorted((*series.seeds, *series.missing))
+    for seed in seeds if len(seeds) > 1 else ():
+        yield ruled.line(f"seed {seed}", [_two(score.by_seed.get(seed)) for score in scores], ["dim"] * len(scores))
+    if series.seeds:
+        yield from _ends(("low", "high"), [score.interval if score.rows else (None, None) for score in scores], ruled)
+
+
+def _range(series: Series, scores: Sequence[Score], ruled: Ruled) -> Iterator[Line]:
+    """The lowest and the highest of several seeds; of one, the interval over its samples."""
+    if len(series.seeds) > 1:
+        yield from _ends(("lowest", "highest"), [score.spread or (None, None) for score in scores], ruled)
+    else:
+        yield from _seeds(series, scores, ruled)
+
+
+def _ends(names: tuple[str, str], ends: Sequence[tuple[float | None, float | None]], ruled: Ruled) -> Iterator[Line]:
+    for name, cells in zip(names, zip(*ends, strict=True), strict=True):
+        yield ruled.line(name, [_two(cell) for cell in cells], ["dim"] * len(cells))
 
 
 def _means(series: Series, scores: Sequence[Score], ruled: Ruled) -> Line:
@@ -164,10 +179,14 @@ def _legend(tables: Sequence[Scores]) -> str:
     tokens = "; tokens: the share of right tokens, where answers have several" if several else ""
     marks = ", ".join(f"{mark} {verdict}" for verdict, (mark, _) in MARKS.items())
     compared = f" {marks}." if tables[0].reference else ""
+    differ = (
+        "How much seeds differ is in their own lines; low and high are"
+        if tables[0].each_seed
+        else ("Lowest and highest are those of the seeds; low and high, of one seed alone, are")
+    )
     return (
-        f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}. How much seeds differ is in their own "
-        "lines; low and high are the ends of Wilson's interval at 95 % over the samples of all seeds together, in which that "
-        f"is not{tokens}.{compared}"
+        f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}. {differ} the ends of Wilson's interval "
+        f"at 95 % over the samples of all seeds together, in which that is not{tokens}.{compared}"
     )
 
 
