@@ -9,8 +9,9 @@ import click
 
 from lengthlab.errors import require
 
+DEFAULT_STORE = "runs"
 store = click.option(
-    "--store", default="runs", show_default=True, type=click.Path(), metavar="FOLDER", help="Where runs are kept."
+    "--store", default=DEFAULT_STORE, show_default=True, type=click.Path(), metavar="FOLDER", help="Where runs are kept."
 )
 device = click.option(
     "--device",
