@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+
+from lengthlab.cli import main
 
 PATIENCE = 120
 
@@ -36,9 +39,7 @@ def python(folder: Path, *words: str) -> Ran:
 def script(folder: Path, text: str) -> Ran:
     """`python script.py`, forked from a process that has imported torch and has done nothing else."""
     (folder / "script.py").write_text(text)
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["lengthlab.training.engine", "torch._dynamo"])
-    process = forks.Process(target=_be, args=(str(folder),), daemon=False)
+    process = _forks().Process(target=_be, args=(str(folder),), daemon=False)
     process.start()
     process.join(PATIENCE)
     process.kill()
@@ -46,11 +47,36 @@ def script(folder: Path, text: str) -> Ran:
     return Ran(process.exitcode, (folder / "out.txt").read_text(), (folder / "err.txt").read_text())
 
 
-def _be(folder: str) -> None:
-    """What `python script.py` does when it has started."""
+def start_command(folder: Path, *words: str) -> multiprocessing.process.BaseProcess:
+    """`lengthlab WORDS` in a folder, forked likewise; it speaks to out.txt and err.txt."""
+    process = _forks().Process(target=_be_command, args=(str(folder), words), daemon=False)
+    process.start()
+    return process
+
+
+def _forks() -> multiprocessing.context.ForkServerContext:
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["lengthlab.training.engine", "torch._dynamo"])
+    return forks
+
+
+def _settle(folder: str) -> None:
     os.chdir(folder)
     for number, name in ((1, "out.txt"), (2, "err.txt")):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+
+
+def _be_command(folder: str, words: tuple[str, ...]) -> None:
+    """What `lengthlab` does; whatever runs the tests in the background may have told its children to ignore Ctrl-C."""
+    _settle(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv[:] = ["lengthlab", *words]
+    main()
+
+
+def _be(folder: str) -> None:
+    """What `python script.py` does when it has started."""
+    _settle(folder)
     path = str(Path(folder) / "script.py")
     sys.argv[:], sys.path[:] = [path], [folder, *sys.path]
     module = ModuleType("__main__")

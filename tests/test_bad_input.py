@@ -465,7 +465,7 @@ def test_a_model_of_ones_own_that_cannot_be_built_ends_in_one_line(call: Call, p
 
 def test_a_worker_that_says_more_than_a_pipe_holds_still_finishes(call: Call, plan: Path, store: Path) -> None:
     of_ones_own(plan, "talkative")
-    assert call("train", plan, "--store", store).code == 0
+    assert call("train", plan, "--store", store, "--workers", 1).code == 0
 
 
 def test_a_file_of_ones_own_that_needs_its_neighbour_is_refused(call: Call, plan: Path, store: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 import lengthlab
 from command import Call
-from lengthlab.cli.demo import summary
+from lengthlab.cli.demo import next_steps, summary
 from lengthlab.cli.report import write_report
 from lengthlab.cli.work import show, work
 from lengthlab.experiments.demo import demo
@@ -308,7 +309,9 @@ def test_the_demo_compares_like_with_like() -> None:
     assert {tuple(phase.rates) for phase in (*whole, *delayed)} == {("rest",)}
 
 
-def test_the_demo_at_a_tiny_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_at_a_tiny_size_and_what_it_says_to_type_next(
+    call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     runs = [replace(run, schedule=tiny(run.schedule), batch=4) for run in demo((0,))]
     curves = work(runs, str(tmp_path), "cpu", experiment="demo")
     show(curves, as_json=True)
@@ -317,6 +320,10 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert {row["length"] for row in rows} == {5, 10, 20, 30, 40, 60}
     said = summary(curves)
     assert all(word in said for word in ("end-to-end", "delayed", "at n=10", "at n=30", "at n=60"))
+    for line in next_steps(curves, str(tmp_path))[1:]:
+        typed = shlex.split(line.partition("#")[0])
+        assert typed[0] == "lengthlab"
+        assert call(*typed[1:]).code == 0, line
     paths = write_report(curves, tmp_path / "demo-seed-0")
     assert {path.name for path in paths} == {"table.md", "table.csv", "accuracy.png", "accuracy.svg"}
 

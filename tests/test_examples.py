@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import runpy
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import scripts
 from lengthlab.cli import main
 from lengthlab.spec.source import load_reference
 from lengthlab.tasks import IGNORE, Task
@@ -25,10 +25,12 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def script(name: str, folder: Path) -> str:
     """What an example prints, run as a user would; it keeps its runs in the folder it is run in."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / name)], cwd=folder, capture_output=True, text=True, timeout=200)
-    assert (done.returncode, done.stderr) == (0, "")
+    ran = scripts.script(folder, (EXAMPLES / name).read_text())
+    assert ran.code == 0, ran.err
+    assert ran.err.startswith("training on ")
+    assert "Warning" not in ran.err
     assert len(list((folder / "runs").glob("*/result.json"))) > 0
-    return done.stdout
+    return ran.out
 
 
 def test_the_task_example_learns_parity_far_beyond_its_training_length(tmp_path: Path) -> None:

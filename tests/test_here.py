@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -18,12 +19,14 @@ from safetensors import safe_open
 
 import lengthlab as ll
 from command import Call
+from lengthlab.cli import cli
+from lengthlab.device import device_named
 from lengthlab.launch import train_all
-from lengthlab.launch.here import START_SECONDS, seconds_here
+from lengthlab.launch.here import seconds_here
 from lengthlab.models import Lstm, Model, chain
 from lengthlab.spec.run import Run
 from lengthlab.store import Store
-from lengthlab.training import train
+from lengthlab.training import measure, train
 from lengthlab.training.engine import Engine
 from lengthlab.training.precision import FP32
 from lengthlab.training.state import TrainState
@@ -149,12 +152,15 @@ def test_whoever_trains_for_a_while_keeps_what_was_learned_meanwhile(tmp_path: P
         ([RUN], "cpu", 2, inf),
         ([RUN], "cuda", 1, 0.0),
         ([own(Faulty())], "cpu", 2, inf),
-        ([RUN, end_to_end_run()], "cpu", 2, START_SECONDS),
+        ([RUN, end_to_end_run()], "cpu", 2, 3.0),
         ([RUN, end_to_end_run()], "cpu", 1, inf),
         ([RUN, own(Faulty())], "cpu", 2, 0.0),
     ],
 )
-def test_what_is_trained_here_and_for_how_long(runs: list[Run], device: str, at_a_time: int, seconds: float) -> None:
+def test_what_is_trained_here_and_for_how_long(
+    runs: list[Run], device: str, at_a_time: int, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lengthlab.launch.here.START_SECONDS", 3.0)
     assert seconds_here(runs, torch.device(device), at_a_time) == seconds
 
 
@@ -195,6 +201,16 @@ evaluate = [2]
 """
 
 
+def test_auto_is_a_device_and_the_default() -> None:
+    best = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    assert device_named("auto").type == device_named().type == best
+    takers = [ll.train, ll.train_all, train, measure]
+    assert [inspect.signature(taker).parameters["device"].default for taker in takers] == ["auto"] * len(takers)
+    options = [each for command in cli.commands.values() for each in command.params if each.name == "device"]
+    assert len(options) == 5
+    assert {option.default for option in options} == {"auto"}
+
+
 def test_both_ways_to_train_are_silent_where_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, other = end_to_end_run(steps=2), end_to_end_run(steps=2, seed=1)
     ll.train(run, tmp_path, progress=False)
@@ -213,3 +229,22 @@ def test_a_short_run_says_where_and_how_it_ended_and_a_finished_one_nothing(
     ll.train(run, tmp_path, "cpu")
     ll.train_all([run], tmp_path, "cpu")
     assert capsys.readouterr().err == ""
+
+
+NOTEBOOK = """
+import tempfile
+import lengthlab as ll
+task, model = ll.tasks.ModuloRecall(modulus=2, keys=8), ll.models.lstm(width=8)
+runs = [ll.Run(task, model, ll.end_to_end(60), lengths=(1, 2), batch=4, seed=seed, evaluate=(2,)) for seed in (0, 1)]
+outcomes = ll.train_all(runs, tempfile.mkdtemp(), "cpu")
+"""
+
+
+def test_in_a_notebook_one_table_below_the_cell_is_kept_up_to_date() -> None:
+    client, format_ = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    notebook = format_.v4.new_notebook(cells=[format_.v4.new_code_cell(NOTEBOOK)])
+    client.NotebookClient(notebook, timeout=120).execute()
+    (shown,) = notebook.cells[0].outputs
+    assert shown.output_type == "display_data"
+    for words in ("training on cpu", "seed 0", "seed 1", "2 of 2 runs finished"):
+        assert words in shown.data["text/html"]

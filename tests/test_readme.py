@@ -10,7 +10,7 @@ from lengthlab.cli import cli
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
-SMALLER = {"width=256": "width=16", "blocks=4": "blocks=1", "2_000": "4", "16_000": "6", "batch=256": "batch=4"}
+SMALLER = {"2_000": "4", "1_600": "4", "400": "4", "batch=64": "batch=4"}
 
 
 def blocks(language: str) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import sleep
 
@@ -15,6 +15,7 @@ from safetensors import safe_open
 
 from lengthlab.spec.run import Run
 from lengthlab.training import train
+from scripts import start_command
 from small_runs import counts, delayed_run, end_to_end_run, folder_of, identical, learned, start_worker, wait_for, weights
 
 POLITE = "lengthlab: stopped; what was trained so far is kept, and the same command goes on from there"
@@ -150,23 +151,13 @@ evaluate = [3]
 """
 
 
-# Whatever runs the tests in the background may have told its children to ignore Ctrl-C.
-HEEDS = """
-import runpy, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-runpy.run_module("lengthlab", run_name="__main__")
-"""
+TRAIN = ("train", "plan.toml", "--store", "store")
 
 
-def start_command(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", HEEDS, "train", "plan.toml", "--store", "store"]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def ending(process: subprocess.Popen[str]) -> tuple[int, str]:
+def ending(process: BaseProcess, folder: Path) -> tuple[int | None, str]:
     """Exit code, and what was said on standard error."""
-    said = process.communicate(timeout=120)[1]
-    return process.returncode, said
+    process.join(120)
+    return process.exitcode, (folder / "err.txt").read_text()
 
 
 @dataclass(frozen=True)
@@ -174,10 +165,10 @@ class Interrupted:
     """`lengthlab train`, stopped by Ctrl-C and then given again: how both ended, and what was kept in between."""
 
     store: Path
-    first: tuple[int, str]
+    first: tuple[int | None, str]
     logged: int
     kept: int
-    again: tuple[int, str]
+    again: tuple[int | None, str]
 
 
 @pytest.fixture(scope="module")
@@ -185,12 +176,13 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
     folder = tmp_path_factory.mktemp("interrupted")
     store = folder / "store"
     (folder / "plan.toml").write_text(PLAN)
-    process = start_command(folder)
+    process = start_command(folder, *TRAIN)
     wait_for(lambda: last_logged_step(store, LONG) >= 50)
-    process.send_signal(signal.SIGINT)
-    first = ending(process)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGINT)
+    first = ending(process, folder)
     logged, kept = last_logged_step(store, LONG), checkpoint_step(store, LONG)
-    return Interrupted(store, first, logged, kept, ending(start_command(folder)))
+    return Interrupted(store, first, logged, kept, ending(start_command(folder, *TRAIN), folder))
 
 
 def test_ctrl_c_ends_in_one_polite_line(interrupted: Interrupted) -> None:

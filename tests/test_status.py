@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lengthlab.launch.progress import Progress
+from lengthlab.launch import progress as progress_of_runs
+from lengthlab.launch.progress import Lines, Progress
 from lengthlab.launch.table import plain, table
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Epochs, Mastered, Phase, Schedule, end_to_end
@@ -25,7 +26,7 @@ from lengthlab.store import Folder, Status, Store, Watch
 from lengthlab.store import log as log_of_a_run
 from lengthlab.store.log import Summary, Tail
 from lengthlab.store.phases import phases_in
-from lengthlab.store.status import Accuracy
+from lengthlab.store.status import Accuracy, State, seconds_left_in_all
 from lengthlab.store.watch import status_of
 from lengthlab.tasks import ModuloRecall
 from lengthlab.training import measure, train
@@ -452,6 +453,56 @@ def test_names_are_text_and_neither_markup_nor_orders_to_the_terminal(
     said = capsys.readouterr().err
     assert name in said
     assert "\x1b" not in said
+
+
+LABELS = {"a" * 20: "seed 0", "b" * 20: "seed 1", "c" * 20: "seed 2"}
+
+
+def three(*states: State) -> list[Status]:
+    """Runs of the same settings, 100 of 200 steps made where they are at work, a second each."""
+    made = {"training": (100, 100.0), "waiting": (0, None)}
+    return [
+        Status(run, state, "t", "m", "d", seed, phase=1, phases=2, step=made.get(state, (200, None))[0], steps=200,
+               seconds_left=made.get(state, (200, None))[1])
+        for seed, (run, state) in enumerate(zip(LABELS, states, strict=True))
+    ]  # fmt: skip
+
+
+def test_plain_lines_are_few_and_tell_changes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Lines(Console(stderr=True, highlight=False), LABELS, "training on cpu, 2 threads")
+    for _ in range(50):
+        lines.show(three("training", "training", "waiting"))
+    assert capsys.readouterr().err == ""  # it may be over in a moment
+    monkeypatch.setattr(progress_of_runs, "QUIET_SECONDS", -1.0)
+    for _ in range(50):
+        lines.show(three("training", "training", "waiting"))
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in said] == ["training on cpu, 2 threads", "seed 0", "seed 1"]
+    for _ in range(50):
+        lines.show(three("finished", "training", "training"))
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in said] == ["seed 0: finished", "seed 2: phase 1/2"]
+    monkeypatch.setattr(progress_of_runs, "PLAIN_SECONDS", -1.0)
+    lines.show(three("finished", "training", "training"))
+    assert capsys.readouterr().err.splitlines() == ["1 of 3 runs finished, 2 at work, about 1 min 40 s left"]
+
+
+def test_the_time_left_of_all_counts_those_that_wait_and_those_at_work_at_a_time() -> None:
+    assert seconds_left_in_all(three("training", "waiting", "waiting")) == 100 + 200 + 200
+    assert seconds_left_in_all(three("training", "training", "waiting")) == (100 + 100 + 200) / 2
+    assert seconds_left_in_all(three("training", "training", "training")) == 100
+    assert seconds_left_in_all(three("finished", "measuring", "failed")) == 0
+    assert seconds_left_in_all(three("finished", "waiting", "waiting")) is None
+
+
+@pytest.mark.parametrize("states", [("training", "waiting", "training"), ("finished", "training", "failed")])
+def test_rows_keep_their_order_and_below_them_is_the_time_left_of_all(states: tuple[State, ...]) -> None:
+    console = Console(width=80, force_terminal=True, color_system=None)
+    with console.capture() as capture:
+        console.print(table(three(*states), LABELS, 80, 20))
+    _, *rows, below = capture.get().splitlines()
+    assert [row[:6] for row in rows] == list(LABELS.values())
+    assert below.strip().endswith(" left")
 
 
 def test_a_run_that_a_worker_gave_up_and_one_that_waits_to_go_on_are_told_apart(

@@ -66,7 +66,8 @@ def run(seed: int = 0) -> ll.Run:
 """
 ONE = 'result = ll.train(run(), "runs")\nprint("right", result.accuracy(2) >= 0, result.accuracy(3) >= 0)\n'
 ALL = 'outcomes = ll.train_all([run(1)], "runs")\nprint("right", *(each.error for each in outcomes))\n'
-BOTH = ONE + ALL
+IN_A_WORKER = ALL.replace('"runs")', '"runs", workers=1)')
+BOTH = ONE + IN_A_WORKER
 IMPORTS = "import lengthlab as ll\nfrom lengthlab.models import *\nfrom my_part import Scaled\n"
 
 
@@ -78,7 +79,7 @@ def guarded(text: str) -> str:
     return 'if __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in text.splitlines())
 
 
-@pytest.mark.parametrize("act", [BOTH, guarded(BOTH)])
+@pytest.mark.parametrize("act", [BOTH, guarded(ONE + ALL)])
 def test_a_script_with_a_class_of_its_own_trains_here_and_in_workers_and_is_run_once(tmp_path: Path, act: str) -> None:
     (tmp_path / "script.py").write_text(PART + RUN + act)
     ran = python(tmp_path, "script.py") if act == BOTH else script(tmp_path, PART + RUN + act)
@@ -112,7 +113,7 @@ def test_a_file_that_trains_when_it_is_loaded_is_refused(call: Call, tmp_path: P
 
 
 def test_a_file_that_trains_when_it_is_imported_starts_no_workers_without_end(tmp_path: Path) -> None:
-    (tmp_path / "my_part.py").write_text(PART + RUN + ALL)
+    (tmp_path / "my_part.py").write_text(PART + RUN + IN_A_WORKER)
     ran = script(tmp_path, "import my_part\n")
     assert "my_part.py calls train_all when it is loaded: put that under" in ran.out
     assert len(loads(tmp_path)) == 2  # imported, and loaded in one worker
@@ -428,7 +429,7 @@ class Scaled:
 """
 SAME = """
 from lengthlab.training.result import read_run
-one, other = (ll.train(run(1), "here"), ll.train_all([run(1)], "there")[0].result)
+one, other = (ll.train(run(1), "here"), ll.train_all([run(1)], "there", workers=1)[0].result)
 import torch
 weights = [list(each.network().parameters()) for each in (one, other)]
 print(all(torch.equal(*pair) for pair in zip(*weights, strict=True)))

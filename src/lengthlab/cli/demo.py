@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lengthlab.cli import options
+from lengthlab.cli.options import DEFAULT_STORE
 from lengthlab.cli.pages import say
 
 if TYPE_CHECKING:
     from lengthlab.report.curves import Curve
+
+
+SHOWN = 6
+"""Digits of an id that are enough to tell two runs apart."""
 
 
 @click.command()
@@ -35,6 +41,16 @@ def demo(seed: int, store: str, device: str, progress: bool, as_json: bool) -> N
     click.echo(summary(curves), err=as_json)
     for path in write_report(curves, Path(store) / f"demo-seed-{seed}"):
         say(f"wrote {path}", err=as_json)
+    for line in next_steps(curves, store):
+        say(line, err=as_json)
+
+
+def next_steps(curves: list[Curve], store: str) -> list[str]:
+    """What can be typed now: the runs are there, and have names."""
+    kept = "" if store == DEFAULT_STORE else f" --store {shlex.quote(store)}"
+    names = {curve.first.run[:SHOWN]: curve.first.training for curve in curves}
+    measure = [f"  lengthlab evaluate {run} --lengths 15,50{kept}   # {training}" for run, training in names.items()]
+    return ["Next:", *measure, f"  lengthlab report {shlex.quote(store)}"]
 
 
 def summary(curves: list[Curve]) -> str:

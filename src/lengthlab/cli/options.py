@@ -11,6 +11,8 @@ import click
 from lengthlab.errors import require
 from lengthlab.store import check_place
 
+DEFAULT_STORE = "runs"
+
 
 class Place(click.Path):
     """A path that is not empty: an empty one would be this folder, and is a variable that nobody set."""
@@ -21,7 +23,9 @@ class Place(click.Path):
         return super().convert(value, param, ctx)
 
 
-store = click.option("--store", default="runs", show_default=True, type=Place(), metavar="FOLDER", help="Where runs are kept.")
+store = click.option(
+    "--store", default=DEFAULT_STORE, show_default=True, type=Place(), metavar="FOLDER", help="Where runs are kept."
+)
 device = click.option(
     "--device",
     default="auto",

@@ -13,8 +13,8 @@ from lengthlab.store import Store
 from lengthlab.training.engine import Engine
 from lengthlab.training.precision import Precision
 
-START_SECONDS = 3.0
-"""What a worker takes to start: it has to import torch."""
+START_SECONDS = 5.0
+"""What a worker takes to start on slow cores: it has to import torch, and torch's optimizers import as much again."""
 
 Tell = Callable[[Mapping[str, str]], None]
 """Hears the reasons of all runs that failed so far, by id."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -103,9 +103,10 @@ def try_all(
     kept_in = precision_named(precision, chosen)
     if workers is not None:
         require_whole(workers, "workers", 1)
+    by_id = {run.id: run for run in runs}  # a run that cannot be kept is refused before anything is written
     examine(runs, store, str(chosen), precision, _say if progress else None)
     place.prepare()
-    left, errors = _claimed(runs, place)
+    left, errors = _claimed(by_id, place)
     number = workers or default_workers(chosen)
     with _shown(left, place, chosen, min(number, len(left)), progress) as tell:
         seconds = 0.0 if workers else seconds_here(left, chosen, number)
@@ -122,16 +123,16 @@ def default_workers(device: torch.device) -> int:
     return (os.cpu_count() or 1) if device.type == "cpu" else 1
 
 
-def _claimed(runs: Sequence[Run], store: Store) -> tuple[list[Run], dict[str, str]]:
+def _claimed(runs: Mapping[str, Run], store: Store) -> tuple[list[Run], dict[str, str]]:
     """The runs that are not finished, each with a folder that says so; and by id, why one cannot have its folder."""
     left, broken = [], {}
-    for run in {run.id: run for run in runs}.values():
-        folder = store.folder(run.id)
+    for run_id, run in runs.items():
+        folder = store.folder(run_id)
         try:
             claim(folder, run)
             left += [] if folder.finished else [run]
         except LabError as error:
-            broken[run.id] = str(error)
+            broken[run_id] = str(error)
     return left, broken
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from lengthlab.errors import explain
 from lengthlab.launch.table import Drawing, phase_of, plain, summary, table
@@ -49,7 +50,7 @@ class Progress:
         self._thread = threading.Thread(target=copy_context().run, args=(self._look_on,), daemon=True)
 
     def __enter__(self) -> Progress:
-        self._show = _way(self._console, self._labels, self._heading)
+        self._way = _way(self._console, self._labels, self._heading)
         self._thread.start()
         return self
 
@@ -57,8 +58,8 @@ class Progress:
         self._over.set()
         self._thread.join()
         if kind is None:
-            self._show.end(self._look())
-        self._show.close()
+            self._way.end(self._look())
+        self._way.close()
 
     def tell(self, failed: Mapping[str, str]) -> None:
         """The reasons of the runs that do not go on, by id: a worker that died left none in the folder."""
@@ -67,9 +68,9 @@ class Progress:
     def _look_on(self) -> None:
         try:
             while not self._over.wait(REFRESH_SECONDS):
-                self._show.show(self._look())
+                self._way.show(self._look())
         except Exception as error:  # who looks on does not stop who works
-            _say(self._console, f"no progress can be shown: {visible(explain(error))}")
+            self._way.say(f"no progress can be shown: {visible(explain(error))}")
 
     def _look(self) -> list[Status]:
         statuses = [self._known(status) for status in self._watch.look().statuses]
@@ -89,22 +90,24 @@ class Progress:
         for note in status.notes:
             if note not in self._noted:
                 self._noted.add(note)
-                _say(self._console, f"{self._labels[status.run]}: {visible(note)}")
+                self._way.say(f"{self._labels[status.run]}: {visible(note)}")
 
 
 class Way(Protocol):
-    """A way to show where runs are: again and again, at the end, and never after it was closed."""
+    """A way to show where runs are: again and again, then at the end; and to say a line besides."""
 
     def show(self, statuses: Sequence[Status]) -> None: ...
 
     def end(self, statuses: Sequence[Status]) -> None: ...
+
+    def say(self, line: str) -> None: ...
 
     def close(self) -> None: ...
 
 
 def _way(console: Console, labels: Mapping[str, str], heading: str) -> Way:
     if console.is_jupyter:
-        return Notebook(labels, heading)
+        return Notebook(console, labels, heading)
     return Terminal(console, labels, heading) if console.is_terminal else Lines(console, labels, heading)
 
 
@@ -113,7 +116,7 @@ class Terminal:
 
     def __init__(self, console: Console, labels: Mapping[str, str], heading: str) -> None:
         self._console, self._labels = console, labels
-        _say(console, heading)
+        self.say(heading)
         self._live = Live(console=console, auto_refresh=False)
         self._live.start()
 
@@ -122,6 +125,9 @@ class Terminal:
 
     end = show
 
+    def say(self, line: str) -> None:
+        _print(self._console, line)
+
     def close(self) -> None:
         self._live.stop()
 
@@ -129,8 +135,8 @@ class Terminal:
 class Notebook:
     """A table below the cell, replaced by the next one."""
 
-    def __init__(self, labels: Mapping[str, str], heading: str) -> None:
-        self._labels, self._heading = labels, heading
+    def __init__(self, console: Console, labels: Mapping[str, str], heading: str) -> None:
+        self._console, self._labels, self._heading = console, labels, Text(heading)
         self._place: Any = None
 
     def show(self, statuses: Sequence[Status]) -> None:
@@ -143,6 +149,9 @@ class Notebook:
             self._place.update(drawn)
 
     end = show
+
+    def say(self, line: str) -> None:
+        _print(self._console, line)
 
     def close(self) -> None:
         pass
@@ -160,10 +169,16 @@ class Lines:
         if monotonic() - self._began > QUIET_SECONDS:
             self._tell([status for status in statuses if status.state != "waiting"])
             if monotonic() - self._spoke > PLAIN_SECONDS:
-                self._say(summary(statuses) if len(statuses) > 1 else self._line(statuses[0]))
+                self.say(summary(statuses) if len(statuses) > 1 else self._line(statuses[0]))
 
     def end(self, statuses: Sequence[Status]) -> None:
         self._tell(statuses)
+
+    def say(self, line: str) -> None:
+        for each in (self._heading, line):
+            if each:
+                _print(self._console, each)
+        self._heading, self._spoke = "", monotonic()
 
     def close(self) -> None:
         pass
@@ -173,18 +188,11 @@ class Lines:
             phase = phase_of(status)
             if phase != self._phases.get(status.run):
                 self._phases[status.run] = phase
-                self._say(self._line(status))
+                self.say(self._line(status))
 
     def _line(self, status: Status) -> str:
         return f"{self._labels[status.run]}: {plain(status)}"
 
-    def _say(self, line: str) -> None:
-        if self._heading:
-            _say(self._console, self._heading)
-            self._heading = ""
-        _say(self._console, line)
-        self._spoke = monotonic()
 
-
-def _say(console: Console, line: str) -> None:
+def _print(console: Console, line: str) -> None:
     console.print(line, soft_wrap=True, markup=False, emoji=False)
