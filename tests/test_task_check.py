@@ -124,6 +124,10 @@ def test_check_tells_tasks_from_models_and_gives_a_list(call: Call) -> None:
     assert call("check", f"{FILE}:parity").out.startswith(f"{FILE}:parity: a task")
 
 
+def test_a_length_that_has_no_room_is_refused_with_the_memory_it_would_need(call: Call) -> None:
+    call("check", f"{FILE}:Parity", "--length", 10**12).refused("up to length 1000000000000 would need at least 112 TB")
+
+
 def test_what_a_task_is_made_with_can_be_chosen(call: Call) -> None:
     done = call("check", "modulo-recall", "--set", "keys=8", "--set", "modulus=3")
     assert done.code == 0, done.out

@@ -270,8 +270,8 @@ def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, mo
     assert learned_from == [[1, 1, 2, 3] * BLOCK] * len(learned_from)
     # A block that two phases share is drawn for each of them: 50 … 99 twice, and 100 … 149 twice.
     assert len(learned_from) == ceil(run.steps / BLOCK) + 2
-    # The probe at the training length and as far as is measured at the end.
-    assert looked_at == {3, 6}
+    # The task is tried beforehand, from the shortest on; the probe is at the training length and as far as is measured.
+    assert looked_at == {1, 3, 6}
 
 
 def test_watching_the_accuracy_changes_nothing_of_what_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

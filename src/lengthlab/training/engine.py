@@ -141,8 +141,8 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = "cpu",
     refuse_while_loading("train")
     chosen, place = device_named(device), Store(store)
     folder = place.folder(run.id)  # a run that cannot be kept is refused before anything is written
-    place.prepare()
     examine([run], store, device, precision)
+    place.prepare()
     if not folder.finished:
         Engine(place, chosen, precision_named(precision, chosen), _raise).train([run])
     with folder.lock():
