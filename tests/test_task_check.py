@@ -113,6 +113,10 @@ def test_a_task_of_a_mixture_that_is_not_sound_is_found() -> None:
         examine_task(Mixture((ModuloRecall(keys=32), made("WrongChance"))), (1, 8))
 
 
+def test_a_length_beyond_the_task_is_refused(call: Call) -> None:
+    call("check", "modulo-recall", "--set", "keys=8", "--length", 9).refused("length 9: task 'modulo-recall' reaches 8 at most")
+
+
 def test_check_tells_tasks_from_models_and_gives_a_list(call: Call) -> None:
     done = call("check", f"{FILE}:WrongChance", "--length", 8)
     assert (done.code, done.err) == (1, "")

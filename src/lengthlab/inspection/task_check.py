@@ -23,7 +23,7 @@ EACH = 50
 GUESSED = 4000
 """Samples on which a blind guess is chosen and counted, half of them each."""
 ERRORS = 3.5
-"""Standard errors: of 2,000 sound tasks, one is told that its chance is wrong."""
+"""Standard errors: once in 2,000 comparisons, what is stated rightly is taken for wrong."""
 QUICK_EACH, QUICK_GUESSED, QUICK_ERRORS, QUICK_APART = 4, 400, 5.0, 0.1
 """Before training: fewer samples, and nobody is sent away for a chance that is a little off."""
 TOKENS = 2**23
@@ -57,7 +57,7 @@ def check_task(task: Task, name: str = "", longest: int | None = None) -> TaskRe
     lengths = _lengths(task, longest)
     draws = Draws(task, lengths, _affordable(task, lengths, EACH))
     checks = [*_tried(NAMES | SHAPES, draws)]
-    if all(each.verdict == "holds" for each in checks):
+    if checks[-1].verdict == "holds":
         # The shortest may be another task: of one pair, the sum is the value that is recalled.
         guessed = tuple(sorted({lengths[len(lengths) // 2], lengths[-1]}))
         some = Draws(task, guessed, _affordable(task, guessed, GUESSED))
@@ -85,8 +85,8 @@ def examine_task(task: Task, lengths: Sequence[int]) -> None:
 
 
 def _lengths(task: Task, longest: int | None) -> tuple[int, ...]:
-    """The usual ones as far as it reaches, and the greatest that is asked for."""
-    limit = min(each for each in (longest or LENGTHS[-1], task.longest or longest or LENGTHS[-1]))
+    """The usual ones as far as it reaches, up to the greatest that is asked for."""
+    limit = longest or min(LENGTHS[-1], task.longest or LENGTHS[-1])
     task.check_length(limit)
     return (*(length for length in LENGTHS if length < limit), limit)
 
