@@ -141,7 +141,7 @@ def test_a_model_that_cannot_be_trained_honestly_is_refused_in_words(tmp_path: P
         with pytest.raises(LabError) as refused:
             trained(run_of(model), tmp_path / "runs")
         assert told in str(refused.value)
-    assert Store(tmp_path / "runs").folders() == [] if (tmp_path / "runs").exists() else True
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_table_of_310_positions_is_refused_where_it_will_be_measured_further() -> None:
@@ -218,6 +218,14 @@ def test_sizes_without_end_are_refused_with_the_memory_they_would_need(
         train(run, tmp_path / "runs")
     assert told in str(refused.value)
     assert not list(tmp_path.rglob("run.json"))
+
+
+def test_a_finished_run_is_not_measured_where_not_even_the_samples_have_room(tmp_path: Path) -> None:
+    result = train(run_of(lstm(width=8), task=own_tasks.Parity()), tmp_path)
+    before = (result.folder.path / "result.json").read_bytes()
+    with pytest.raises(LabError, match=f"50 samples of length {HUGE}"):
+        result.accuracy(HUGE)
+    assert (result.folder.path / "result.json").read_bytes() == before
 
 
 def test_a_weight_that_cannot_even_be_counted_is_refused() -> None:

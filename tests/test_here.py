@@ -21,7 +21,7 @@ import lengthlab as ll
 from command import Call
 from lengthlab.cli import cli
 from lengthlab.device import device_named
-from lengthlab.launch import train_all
+from lengthlab.launch import try_all
 from lengthlab.launch.here import seconds_here
 from lengthlab.models import Lstm, Model, chain
 from lengthlab.spec.run import Run
@@ -44,7 +44,7 @@ def own(part: object, **changes: object) -> Run:
 def by_a_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which a worker trained RUN."""
     store = tmp_path_factory.mktemp("worker")
-    (outcome,) = train_all([RUN], store, "cpu", workers=1, progress=False)
+    (outcome,) = try_all([RUN], store, "cpu", workers=1, progress=False)
     assert outcome.error is None
     return store
 
@@ -91,7 +91,7 @@ def test_a_run_trained_here_is_what_a_worker_makes_of_it_whatever_is_set(
     enter, look = SETTINGS[setting]
     with enter():
         before = look()
-        (outcome,) = train_all([RUN], tmp_path, "cpu", progress=False)
+        (outcome,) = try_all([RUN], tmp_path, "cpu", progress=False)
         assert look() == before
     assert outcome.error is None
     assert_same(tmp_path, by_a_worker, RUN)
@@ -100,7 +100,7 @@ def test_a_run_trained_here_is_what_a_worker_makes_of_it_whatever_is_set(
 def test_no_random_numbers_of_the_process_are_used_up(tmp_path: Path) -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state(), random.getstate(), json.dumps(np.random.get_state(legacy=False), default=np.ndarray.tolist)
-    assert train_all([own(Forgetful())], tmp_path, "cpu", progress=False)[0].error is None
+    assert try_all([own(Forgetful())], tmp_path, "cpu", progress=False)[0].error is None
     assert torch.equal(torch.get_rng_state(), before[0])
     assert random.getstate() == before[1]
     assert json.dumps(np.random.get_state(legacy=False), default=np.ndarray.tolist) == before[2]
@@ -109,7 +109,7 @@ def test_no_random_numbers_of_the_process_are_used_up(tmp_path: Path) -> None:
 def test_small_runs_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nonexistent/python")  # a worker could not even start
     runs = [end_to_end_run(steps=5, seed=seed) for seed in range(3)]
-    assert [outcome.error for outcome in train_all(runs, tmp_path, "cpu", progress=False)] == [None] * 3
+    assert [outcome.error for outcome in try_all(runs, tmp_path, "cpu", progress=False)] == [None] * 3
 
 
 def test_what_lasts_longer_goes_on_in_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_what_lasts_longer_goes_on_in_workers(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("lengthlab.launch.here.START_SECONDS", 0.3)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     runs = [end_to_end_run(steps=5, seed=1), end_to_end_run(steps=60)]  # the second is begun here
-    assert [outcome.error for outcome in train_all(runs, tmp_path / "both", "cpu", progress=False)] == [None, None]
+    assert [outcome.error for outcome in try_all(runs, tmp_path / "both", "cpu", progress=False)] == [None, None]
     monkeypatch.undo()
     for run in runs:
         train(run, tmp_path / "alone", "cpu")
@@ -165,7 +165,7 @@ def test_what_is_trained_here_and_for_how_long(
 
 
 def test_code_that_leaves_ends_its_run_and_not_the_process(tmp_path: Path) -> None:
-    (outcome,) = train_all([own(Leaving())], tmp_path, "cpu", progress=False)
+    (outcome,) = try_all([own(Leaving())], tmp_path, "cpu", progress=False)
     assert outcome.error == "its code calls sys.exit(0)"
 
 
@@ -236,7 +236,7 @@ import tempfile
 import lengthlab as ll
 task, model = ll.tasks.ModuloRecall(modulus=2, keys=8), ll.models.lstm(width=8)
 runs = [ll.Run(task, model, ll.end_to_end(60), lengths=(1, 2), batch=4, seed=seed, evaluate=(2,)) for seed in (0, 1)]
-outcomes = ll.train_all(runs, tempfile.mkdtemp(), "cpu")
+results = ll.train_all(runs, tempfile.mkdtemp(), "cpu")
 """
 
 

@@ -113,6 +113,10 @@ def test_a_task_of_a_mixture_that_is_not_sound_is_found() -> None:
         examine_task(Mixture((ModuloRecall(keys=32), made("WrongChance"))), (1, 8))
 
 
+def test_a_length_beyond_the_task_is_refused(call: Call) -> None:
+    call("check", "modulo-recall", "--set", "keys=8", "--length", 9).refused("length 9: task 'modulo-recall' reaches 8 at most")
+
+
 def test_check_tells_tasks_from_models_and_gives_a_list(call: Call) -> None:
     done = call("check", f"{FILE}:WrongChance", "--length", 8)
     assert (done.code, done.err) == (1, "")
@@ -122,6 +126,10 @@ def test_check_tells_tasks_from_models_and_gives_a_list(call: Call) -> None:
     data = json.loads(call("check", f"{FILE}:WrongChance", "--json").out)
     assert (data["holds"], data["lengths"]) == (False, [1, 2, 3, 5, 10, 25])
     assert call("check", f"{FILE}:parity").out.startswith(f"{FILE}:parity: a task")
+
+
+def test_a_length_that_has_no_room_is_refused_with_the_memory_it_would_need(call: Call) -> None:
+    call("check", f"{FILE}:Parity", "--length", 10**12).refused("up to length 1000000000000 would need at least 112 TB")
 
 
 def test_what_a_task_is_made_with_can_be_chosen(call: Call) -> None:

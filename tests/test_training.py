@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lengthlab.device import settled
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy
-from lengthlab.launch import train_all
+from lengthlab.launch import train_all, try_all
 from lengthlab.models import Lstm, Model, Part, chain, module
 from lengthlab.models.module import Module
 from lengthlab.spec.optimizer import Adam
@@ -270,8 +270,8 @@ def test_training_asks_its_task_for_the_training_lengths_only(tmp_path: Path, mo
     assert learned_from == [[1, 1, 2, 3] * BLOCK] * len(learned_from)
     # A block that two phases share is drawn for each of them: 50 … 99 twice, and 100 … 149 twice.
     assert len(learned_from) == ceil(run.steps / BLOCK) + 2
-    # The probe at the training length and as far as is measured at the end.
-    assert looked_at == {3, 6}
+    # The task is tried beforehand, from the shortest on; the probe is at the training length and as far as is measured.
+    assert looked_at == {1, 3, 6}
 
 
 def test_watching_the_accuracy_changes_nothing_of_what_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +365,7 @@ def test_a_length_that_is_named_twice_is_measured_once(tmp_path: Path) -> None:
 
 def test_runs_trained_together_are_what_they_are_alone(tmp_path: Path) -> None:
     runs = [delayed_run(first=20, joint=20, last=10), end_to_end_run(steps=50, seed=3)]
-    outcomes = train_all([*runs, runs[0]], tmp_path / "together", workers=2)
+    outcomes = try_all([*runs, runs[0]], tmp_path / "together", workers=2)
     assert [(outcome.run.id, outcome.error) for outcome in outcomes] == [(run.id, None) for run in [*runs, runs[0]]]
     for run in runs:
         alone = train(run, tmp_path / "alone")
@@ -373,10 +373,25 @@ def test_runs_trained_together_are_what_they_are_alone(tmp_path: Path) -> None:
         assert counts(tmp_path / "together", run) == json.loads(json.dumps([count.to_json() for count in alone.counts]))
 
 
+def test_train_all_gives_results_in_the_order_of_the_runs(tmp_path: Path) -> None:
+    runs = [replace(end_to_end_run(), seed=seed) for seed in (1, 0)]
+    results = train_all([*runs, runs[0]], tmp_path, progress=False)
+    assert [result.run for result in results] == [*runs, runs[0]]
+    assert all(0 <= result.accuracy(3) <= 1 for result in results)
+
+
+def test_train_all_trains_the_others_and_then_names_the_run_that_failed(tmp_path: Path) -> None:
+    fine, broken = end_to_end_run(), replace(end_to_end_run(), seed=1)
+    folder_of(tmp_path, broken).write_json("run.json", {"somebody": "else's"})
+    with pytest.raises(RunFailed, match=f"1 of 2 runs failed.*{broken.id}"):
+        train_all([broken, fine], tmp_path, progress=False)
+    assert folder_of(tmp_path, fine).finished
+
+
 def test_what_failed_is_said_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken, fine = end_to_end_run(steps=5, seed=1), end_to_end_run(steps=5)
     folder_of(tmp_path, broken).write("checkpoint.safetensors", b"not one")
-    first, second = train_all([broken, fine], tmp_path)
+    first, second = try_all([broken, fine], tmp_path)
     assert first.error is not None
     assert "not a checkpoint" in first.error
     assert second.error is None
@@ -390,7 +405,7 @@ def with_part(part: Part) -> Run:
 def test_a_worker_trains_one_run_after_the_other_and_its_death_costs_the_run_under_way(tmp_path: Path) -> None:
     first, last = end_to_end_run(steps=5, seed=1), end_to_end_run(steps=5, seed=2)
     faulty, chatty, deadly = with_part(Faulty()), with_part(Chatty()), with_part(Deadly())
-    outcomes = train_all([first, faulty, chatty, deadly, last], tmp_path / "together", workers=1)
+    outcomes = try_all([first, faulty, chatty, deadly, last], tmp_path / "together", workers=1)
     died = f"the process that trained run {deadly.id} ended with -9: 10%|#"  # the last that it said
     assert [outcome.error for outcome in outcomes] == [None, "ValueError: no such thing", None, died, None]
     for run in (first, last):
@@ -404,7 +419,7 @@ def test_finished_runs_start_no_worker_and_are_measured_where_lengths_are_missin
     store, run = trained
     # A worker could not even start: there is no such Python.
     monkeypatch.setattr("sys.executable", "/nonexistent/python")
-    (outcome,) = train_all([replace(run, evaluate=(3, 8))], store)
+    (outcome,) = try_all([replace(run, evaluate=(3, 8))], store)
     assert outcome.error is None
     assert outcome.result is not None
     assert {count.length for count in outcome.result.counts} >= {3, 8}
@@ -412,7 +427,7 @@ def test_finished_runs_start_no_worker_and_are_measured_where_lengths_are_missin
 
 def test_the_stack_trace_of_what_failed_is_kept_with_the_run(tmp_path: Path) -> None:
     run = with_part(Faulty())
-    (outcome,) = train_all([run], tmp_path)
+    (outcome,) = try_all([run], tmp_path)
     folder = folder_of(tmp_path, run)
     kept = folder.path / TRACEBACK
     assert outcome.error == f"ValueError: no such thing (where in the code: {kept})"

@@ -65,7 +65,7 @@ def run(seed: int = 0) -> ll.Run:
     return ll.Run(task, model, ll.end_to_end(3, lr=1e-2), lengths=(1, 2), batch=4, seed=seed, evaluate=(2,))
 """
 ONE = 'result = ll.train(run(), "runs")\nprint("right", result.accuracy(2) >= 0, result.accuracy(3) >= 0)\n'
-ALL = 'outcomes = ll.train_all([run(1)], "runs")\nprint("right", *(each.error for each in outcomes))\n'
+ALL = 'results = ll.train_all([run(1)], "runs")\nprint("right", *(each.accuracy(2) >= 0 for each in results))\n'
 IN_A_WORKER = ALL.replace('"runs")', '"runs", workers=1)')
 BOTH = ONE + IN_A_WORKER
 IMPORTS = "import lengthlab as ll\nfrom lengthlab.models import *\nfrom my_part import Scaled\n"
@@ -83,7 +83,7 @@ def guarded(text: str) -> str:
 def test_a_script_with_a_class_of_its_own_trains_here_and_in_workers_and_is_run_once(tmp_path: Path, act: str) -> None:
     (tmp_path / "script.py").write_text(PART + RUN + act)
     ran = python(tmp_path, "script.py") if act == BOTH else script(tmp_path, PART + RUN + act)
-    assert ran.out == "right True True\nright None\n", ran.err
+    assert ran.out == "right True True\nright True\n", ran.err
     assert loads(tmp_path) == ["__main__"]  # what writes that down is no part of the class, and not in its workers
     one, other = Store(tmp_path / "runs").folders()
     assert one.read_json("run.json")["files"] == other.read_json("run.json")["files"]
@@ -98,7 +98,7 @@ def test_guarded_or_not_a_class_is_the_same_run(tmp_path: Path) -> None:
 def test_a_file_that_a_script_imports_is_not_run_again_but_by_workers(tmp_path: Path) -> None:
     (tmp_path / "my_part.py").write_text(PART)
     ran = script(tmp_path, IMPORTS + RUN + BOTH)
-    assert ran.out == "right True True\nright None\n", ran.err
+    assert ran.out == "right True True\nright True\n", ran.err
     assert loads(tmp_path)[0] == "my_part"
     assert len(loads(tmp_path)) == 2
 
@@ -429,7 +429,7 @@ class Scaled:
 """
 SAME = """
 from lengthlab.training.result import read_run
-one, other = (ll.train(run(1), "here"), ll.train_all([run(1)], "there", workers=1)[0].result)
+one, other = (ll.train(run(1), "here"), ll.train_all([run(1)], "there", workers=1)[0])
 import torch
 weights = [list(each.network().parameters()) for each in (one, other)]
 print(all(torch.equal(*pair) for pair in zip(*weights, strict=True)))

@@ -32,7 +32,7 @@ def find_look_ahead(read: Read, tokens_1T: Tensor, vocabulary: int) -> tuple[int
     """
     before_1TV, tokens = read(tokens_1T), tokens_1T.shape[1]
     tolerance = TOLERANCE * float(before_1TV.abs().max())
-    other_1T = tokens_1T % (vocabulary - 1) + 1  # never padding, and another one wherever there are two
+    other_1T = tokens_1T % max(1, vocabulary - 1) + 1  # never padding, and another one wherever there are two
     if not torch.equal(before_1TV, read(tokens_1T)):
         return None
 

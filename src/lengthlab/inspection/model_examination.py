@@ -41,9 +41,9 @@ class _Sample:
         position_BT = None if batch.position_BT is None else batch.position_BT[:, :-1].to(device)
         return cls(batch.tokens_BT[:, :-1].to(device), position_BT)
 
-    def cut(self, rows: int, tokens: int) -> _Sample:
-        position_BT = None if self.position_BT is None else self.position_BT[:rows, :tokens]
-        return _Sample(self.tokens_BT[:rows, :tokens], position_BT)
+    def beginning(self, tokens: int) -> _Sample:
+        position_BT = None if self.position_BT is None else self.position_BT[:, :tokens]
+        return _Sample(self.tokens_BT[:, :tokens], position_BT)
 
 
 def examine_model(run: Run, device: torch.device) -> str:
@@ -60,14 +60,20 @@ def examine_model(run: Run, device: torch.device) -> str:
     name, own = _named(run)
     if not own:
         return ""
-    place = _place(run, name, device)
-    _check_causal(run, name, place)
-    return _check_far(run, name, longest, far, place)
+    network, place = _readable(run, name, device)
+    untried = _check_far(run, network, name, longest, place)
+    _check_causal(run, network, name, place)
+    return untried
 
 
 def _drawn(run: Run, length: int, samples: int) -> Batch:
-    with untouched():
-        return run.task.draw(torch.full((samples,), length), Generator().manual_seed(0))
+    try:
+        with untouched():
+            return run.task.draw(torch.full((samples,), length), Generator().manual_seed(0))
+    except LabError:
+        raise
+    except Exception as error:  # a user's own task
+        raise LabError(f"task '{run.task.name}' cannot draw length {length}: {explain(error)}") from error
 
 
 def _named(run: Run) -> tuple[str, bool]:
@@ -89,21 +95,22 @@ def _check_tables(run: Run, longest: Batch, far: int) -> None:
     require(limit is None or tokens <= limit, f"model '{run.model.name}': {told}: raise the limit, or measure less far")
 
 
-def _place(run: Run, name: str, device: torch.device) -> torch.device:
-    """Where it can be read with: the CPU, where a wrong index is an error and not the end of the process; else the device."""
-    cpu = torch.device("cpu")
+def _readable(run: Run, name: str, device: torch.device) -> tuple[nn.Module, torch.device]:
+    """The network, and where it can be read with: on the CPU, where a wrong index is an error and not the end of the process;
+    or else, with kernels of its own, on the device.
+    """
+    network, cpu = in_full(run.network()), torch.device("cpu")
     try:
-        _check_shape(run, name, cpu)
-        return cpu
+        _check_shape(run, network, name, cpu)
+        return network, cpu
     except LabError:
         if device.type == "cpu":
             raise
-    _check_shape(run, name, device)  # a model with kernels of its own
-    return device
+    _check_shape(run, network.to(device), name, device)
+    return network, device
 
 
-def _check_shape(run: Run, name: str, device: torch.device) -> None:
-    network = in_full(run.network()).to(device)
+def _check_shape(run: Run, network: nn.Module, name: str, device: torch.device) -> None:
     sample = _Sample.of(_drawn(run, run.trained[1], 2), device)
     shape = tuple(sample.tokens_BT.shape)
     try:
@@ -126,10 +133,10 @@ def _read(network: nn.Module, sample: _Sample) -> Tensor:
         return logits(network, sample.tokens_BT, Layout(sample.position_BT))
 
 
-def _check_causal(run: Run, name: str, device: torch.device) -> None:
-    network = in_full(run.network()).to(device)
+def _check_causal(run: Run, network: nn.Module, name: str, device: torch.device) -> None:
+    """The weights of the network are lost: many begin with maps of zeros, through which nothing is seen yet."""
     sample = _Sample.of(_drawn(run, run.trained[1], 1), device)
-    disturb(network)  # many begin with maps of zeros, through which nothing is seen yet
+    disturb(network)
     if not _read(network, sample).isfinite().all():
         network = in_full(run.network()).to(device)
     found = find_look_ahead(
@@ -143,17 +150,18 @@ def _check_causal(run: Run, name: str, device: torch.device) -> None:
     raise LabError(f"{name} is not causal: {told}, so it can read the answers; let it see no token before its turn")
 
 
-def _check_far(run: Run, name: str, longest: Batch, far: int, device: torch.device) -> str:
+def _check_far(run: Run, network: nn.Module, name: str, longest: Batch, device: torch.device) -> str:
     """One sequence of the greatest length that will be measured, twice as many tokens at a time, or as many as there is time
     for: attention takes four times as long for twice as many.
     """
-    network, sample = in_full(run.network()).to(device), _Sample.of(longest, device)
-    works, tokens = min(_trained_tokens(run), sample.tokens_BT.shape[1]), sample.tokens_BT.shape[1]
-    while (seconds := _seconds(network, sample.cut(1, works))) * 4 < PATIENCE and works < tokens:
+    sample, far = _Sample.of(longest, device), max(run.measured_at)
+    tokens = sample.tokens_BT.shape[1]
+    works = min(_drawn(run, run.trained[1], 1).tokens_BT.shape[1] - 1, tokens)
+    seconds = _seconds(network, sample.beginning(works))
+    while works < tokens and 4 * seconds < PATIENCE:
         tried = min(2 * works, tokens)
         try:
-            found = _read(network, sample.cut(1, tried))
-            require(tuple(found.shape[:2]) == (1, tried), f"it gives shape {tuple(found.shape)}")
+            seconds = _seconds(network, sample.beginning(tried))
         except Exception as error:  # a user's own forward
             told = f"works on {works} tokens and fails on {tried}: {explain(error)}"
             beyond = f"length {far}, where it is to be measured, has {tokens}"
@@ -165,11 +173,8 @@ def _check_far(run: Run, name: str, longest: Batch, far: int, device: torch.devi
 
 
 def _seconds(network: nn.Module, sample: _Sample) -> float:
+    """How long it takes to read a sample, of which it gives a row of logits for each token."""
     start = perf_counter()
-    _read(network, sample)
+    found = _read(network, sample)
+    require(found.shape[:2] == sample.tokens_BT.shape, f"it gives back shape {tuple(found.shape)}")
     return perf_counter() - start
-
-
-def _trained_tokens(run: Run) -> int:
-    """Tokens that are read of the longest sequence in training."""
-    return _drawn(run, run.trained[1], 1).tokens_BT.shape[1] - 1

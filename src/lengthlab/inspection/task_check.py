@@ -11,6 +11,7 @@ from lengthlab.inspection.chance import compare_chance
 from lengthlab.inspection.draws import Draws
 from lengthlab.inspection.task_trials import LONGER, NAMES, SHAPES, TRIALS, TaskTrial
 from lengthlab.inspection.verdict import Check, judged
+from lengthlab.memory import TOKEN_BYTES, require_memory
 from lengthlab.registry import is_ours
 from lengthlab.spec import content
 from lengthlab.spec.source import Sources
@@ -22,9 +23,11 @@ EACH = 50
 GUESSED = 4000
 """Samples on which a blind guess is chosen and counted, half of them each."""
 ERRORS = 3.5
-"""Standard errors: of 2,000 sound tasks, one is told that its chance is wrong."""
+"""Standard errors: once in 2,000 comparisons, what is stated rightly is taken for wrong."""
 QUICK_EACH, QUICK_GUESSED, QUICK_ERRORS, QUICK_APART = 4, 400, 5.0, 0.1
 """Before training: fewer samples, and nobody is sent away for a chance that is a little off."""
+TOKENS = 2**23
+"""That are drawn at once."""
 CHANCE = "is guessed as often as it states"
 KEPT = "can be kept by a run"
 
@@ -52,11 +55,12 @@ def check_task(task: Task, name: str = "", longest: int | None = None) -> TaskRe
     ((1, 2, 3, 5, 10, 25), {'holds'})
     """
     lengths = _lengths(task, longest)
-    draws = Draws(task, lengths, EACH)
+    draws = Draws(task, lengths, _affordable(task, lengths, EACH))
     checks = [*_tried(NAMES | SHAPES, draws)]
-    if all(each.verdict == "holds" for each in checks):
+    if checks[-1].verdict == "holds":
         # The shortest may be another task: of one pair, the sum is the value that is recalled.
-        some = Draws(task, tuple(sorted({lengths[len(lengths) // 2], lengths[-1]})), GUESSED)
+        guessed = tuple(sorted({lengths[len(lengths) // 2], lengths[-1]}))
+        some = Draws(task, guessed, _affordable(task, guessed, GUESSED))
         checks += _tried(TRIALS | LONGER, draws)
         checks += _tried({CHANCE: partial(compare_chance, errors=ERRORS)}, some)
     else:
@@ -74,17 +78,32 @@ def examine_task(task: Task, lengths: Sequence[int]) -> None:
         return
     chance = partial(compare_chance, errors=QUICK_ERRORS, apart=QUICK_APART)
     few = Draws(task, tuple(sorted(set(lengths))), QUICK_EACH)
-    many = Draws(task, (max(lengths),), QUICK_GUESSED)
+    many = Draws(task, (max(lengths),), _affordable(task, lengths, QUICK_GUESSED))
     for check in (*_tried(NAMES | SHAPES, few, stop=True), *_tried(TRIALS, few, stop=True), *_tried({CHANCE: chance}, many)):
         if check.verdict == "does not hold":
             raise LabError(f"task '{task.name}' is not sound: {check.evidence}")
 
 
 def _lengths(task: Task, longest: int | None) -> tuple[int, ...]:
-    """The usual ones as far as it reaches, and the greatest that is asked for."""
-    limit = min(each for each in (longest or LENGTHS[-1], task.longest or longest or LENGTHS[-1]))
+    """The usual ones as far as it reaches, up to the greatest that is asked for."""
+    limit = longest or min(LENGTHS[-1], task.longest or LENGTHS[-1])
     task.check_length(limit)
     return (*(length for length in LENGTHS if length < limit), limit)
+
+
+def _affordable(task: Task, lengths: Sequence[int], wanted: int) -> int:
+    """So many samples of each length, or as many as have no more tokens than are drawn in a moment."""
+    tokens = _tokens(task, max(lengths)) * len(lengths)
+    least = TOKEN_BYTES * tokens * (1 + len(task.questions))
+    require_memory(least, f"a batch of task '{task.name}' up to length {max(lengths)}")
+    return max(2, min(wanted, TOKENS // tokens))
+
+
+def _tokens(task: Task, length: int) -> int:
+    try:
+        return task.tokens(length) or length
+    except Exception:  # what is wrong with it is told where its sizes are tried
+        return length
 
 
 def _tried(trials: dict[str, TaskTrial], draws: Draws, stop: bool = False) -> Iterator[Check]:

@@ -197,7 +197,7 @@ def _range(count_B: Tensor) -> str:
 
 NAMES: dict[str, TaskTrial] = {"has names of its own": _names}
 SHAPES: dict[str, TaskTrial] = {"draws what it is asked for": _shapes}
-"""Where these do not hold, nothing else can be tried."""
+"""Where that does not hold, nothing of what follows can be tried."""
 TRIALS: dict[str, TaskTrial] = {
     "keeps to its words": _vocabulary,
     "pads on the right, asks nothing there": _padding,

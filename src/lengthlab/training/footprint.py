@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import DRAWN
 from lengthlab.memory import FLOAT_BYTES, TOKEN_BYTES, in_bytes, memory_of
@@ -23,12 +25,21 @@ def require_room(run: Run, device: str) -> None:
     Traceback (most recent call last):
     lengthlab.errors.LabError: lstm end-to-end seed 0 would need at least 12.2 PB of memory, and cpu has ...
     """
-    for needed, place in ((training_bytes(run), device), (measuring_bytes(run), "cpu")):
-        total, there = sum(needed.values()), memory_of(place)
-        if total > there:
-            most = max(needed, key=needed.__getitem__)
-            told = f"{run.label} would need at least {in_bytes(total)} of memory, and {place} has {in_bytes(there)}"
-            raise LabError(f"{told}; most of it ({in_bytes(needed[most])}) for {most}")
+    _require(run, training_bytes(run), device)
+    require_room_to_measure(run, run.measured_at)
+
+
+def require_room_to_measure(run: Run, lengths: Sequence[int]) -> None:
+    """Refuse lengths at which not even the samples have room; they are drawn on the CPU, whatever they are read on."""
+    _require(run, measuring_bytes(run, max(lengths, default=1)), "cpu")
+
+
+def _require(run: Run, needed: Mapping[str, int], device: str) -> None:
+    total, there = sum(needed.values()), memory_of(device)
+    if total > there:
+        most = max(needed, key=needed.__getitem__)
+        told = f"{run.label} would need at least {in_bytes(total)} of memory, and {device} has {in_bytes(there)}"
+        raise LabError(f"{told}; most of it ({in_bytes(needed[most])}) for {most}")
 
 
 def training_bytes(run: Run) -> dict[str, int]:
@@ -45,10 +56,9 @@ def training_bytes(run: Run) -> dict[str, int]:
     }
 
 
-def measuring_bytes(run: Run) -> dict[str, int]:
-    """By what they are for: weights, and the samples that are drawn at once."""
-    length, questions = max(run.measured_at, default=run.trained[1]), len(run.task.questions)
-    tokens = tokens_of(run.task, length)
+def measuring_bytes(run: Run, length: int) -> dict[str, int]:
+    """By what they are for: weights, and the samples of a length that are drawn at once."""
+    tokens, questions = tokens_of(run.task, length), len(run.task.questions)
     return {
         f"{parameters_of(run):,} parameters (width)": FLOAT_BYTES * parameters_of(run),
         f"{DRAWN} samples of length {length}, where it is measured (evaluate)": TOKEN_BYTES * DRAWN * tokens * (1 + questions),

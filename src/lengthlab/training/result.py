@@ -23,6 +23,7 @@ from lengthlab.store.rows import NO_RESULT, Count
 from lengthlab.switch import Delay, find
 from lengthlab.tasks import ALL, Task
 from lengthlab.training.checkpoint import load_weights
+from lengthlab.training.footprint import require_room_to_measure
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = AUTO, samples:
         place = device_named(device)
         for length in lengths:
             result.run.task.check_length(length)
+        require_room_to_measure(result.run, lengths)
         known = {count.length for count in result.counts if count.total >= samples}
         missing = [length for length in dict.fromkeys(lengths) if length not in known]
         if not missing:
