@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 import own_tasks
 from command import Call
@@ -25,90 +24,11 @@ from lengthlab.tasks import ModuloRecall
 from lengthlab.training import examination, outlook, train
 from lengthlab.training.examination import examine
 from lengthlab.training.forecast import Forecast
+from own_models import Noisy, Own, Peeks, Sound, Swapped, Tupled
 from own_parts import Faulty
 from small_runs import CPU, LR, delayed_run, end_to_end_run
 
 TASK = ModuloRecall(modulus=2, values=4, keys=200)
-
-
-class Sound(nn.Module):
-    def __init__(self, vocabulary: int, both_ways: bool = False, positions: int = 0) -> None:
-        super().__init__()
-        self.table = nn.Embedding(vocabulary, 8)
-        self.places = nn.Embedding(positions, 8) if positions else None
-        self.cell = nn.LSTM(8, 4 if both_ways else 8, batch_first=True, bidirectional=both_ways)
-        self.drop, self.head = nn.Dropout(0.5), nn.Linear(8, vocabulary)
-
-    def forward(self, tokens_BT: Tensor) -> Tensor:
-        x_BTD = self.table(tokens_BT)
-        if self.places is not None:
-            x_BTD = x_BTD + self.places(torch.arange(tokens_BT.shape[1]))
-        logits_BTV: Tensor = self.head(self.drop(self.cell(x_BTD)[0]))
-        return logits_BTV
-
-
-class Swapped(Sound):
-    def forward(self, tokens_BT: Tensor) -> Tensor:
-        return super().forward(tokens_BT).transpose(1, 2)
-
-
-class Tupled(Sound):
-    def forward(self, tokens_BT: Tensor) -> Any:
-        return super().forward(tokens_BT), None
-
-
-class Peeks(Sound):
-    """One output sees one later token, through a weight that begins at zero."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__(vocabulary)
-        self.share = nn.Parameter(torch.zeros(()))
-
-    def forward(self, tokens_BT: Tensor) -> Tensor:
-        logits_BTV = super().forward(tokens_BT)
-        late_BTV = torch.zeros_like(logits_BTV)
-        late_BTV[:, 3] = self.share * self.head(self.table(tokens_BT[:, 9]))
-        return logits_BTV + late_BTV
-
-
-class Noisy(Sound):
-    """Random numbers in eval mode, too."""
-
-    def forward(self, tokens_BT: Tensor) -> Tensor:
-        logits_BTV = super().forward(tokens_BT)
-        return logits_BTV + torch.randn_like(logits_BTV)
-
-
-@dataclass(frozen=True)
-class Own:
-    """A part that does what it says."""
-
-    does: str
-
-    def build(self, width: int) -> nn.Module:
-        makers = {
-            "tuple": lambda: nn.GRU(width, width, batch_first=True),
-            "wide": lambda: nn.Linear(width, 2 * width),
-            "both ways": lambda: _BothWays(width),
-            "fails": _Fails,
-            "fits": lambda: nn.Linear(width, width),
-        }
-        return makers[self.does]()
-
-
-class _BothWays(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.cell = nn.LSTM(width, width // 2, batch_first=True, bidirectional=True)
-
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        out_BTD: Tensor = self.cell(x_BTD)[0]
-        return out_BTD
-
-
-class _Fails(nn.Module):
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        raise ValueError("no such thing")
 
 
 def run_of(model: AnyModel, **changes: Any) -> Run:
@@ -125,12 +45,12 @@ def composed(does: str) -> AnyModel:
     [
         (
             module(Sound, both_ways=True),
-            "test_examination.py:Sound is not causal: of 13 tokens, its output at position 0 changes ",
+            "own_models.py:Sound is not causal: of 13 tokens, its output at position 0 changes ",
         ),
         (module(Peeks), "is not causal: of 13 tokens, its output at position 3 changes with the token at position 9"),
         (composed("both ways"), "model 'mine' is not causal: of 13 tokens, its output at position 0 changes with the token at"),
-        (module(Swapped), "expected logits of shape (2, 13, 208) from test_examination.py:Swapped, got (2, 208, 13)"),
-        (module(Tupled), "expected logits of shape (2, 13, 208) from test_examination.py:Tupled, got a tuple"),
+        (module(Swapped), "expected logits of shape (2, 13, 208) from own_models.py:Swapped, got (2, 208, 13)"),
+        (module(Tupled), "expected logits of shape (2, 13, 208) from own_models.py:Tupled, got a tuple"),
         (composed("tuple"), "expected shape (2, 13, 8) from part 'body.own' (GRU), got a tuple of 2"),
         (composed("wide"), "expected shape (2, 13, 8) from part 'body.own' (Linear), got (2, 13, 16)"),
         (composed("fails"), "part 'body.own' (_Fails) on shape (2, 13, 8) fails: ValueError: no such thing"),
@@ -162,7 +82,7 @@ def test_a_table_of_ours_is_refused_where_it_will_be_measured_further(positions:
 def test_as_far_as_there_is_time_is_said_where_that_is_not_far_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lengthlab.inspection.model_examination.PATIENCE", 0.0)
     told = examine_model(run_of(module(Sound), evaluate=(100,)), CPU)
-    assert "test_examination.py:Sound was tried on 13 tokens" in told
+    assert "own_models.py:Sound was tried on 13 tokens" in told
     assert "not on the 205 of length 100" in told
 
 
@@ -293,6 +213,9 @@ def test_the_command_names_the_traceback_of_a_worker_and_shows_it_if_asked(
     done = call("train", plan, "--store", store)
     (folder,) = Store(store).folders()
     assert done.code == 2
-    assert f"failed: ValueError: no such thing (where in the code: {folder.path / TRACEBACK})" in done.said[0]
+    assert (
+        f"failed: ValueError: no such thing (own_parts.py, line 25) (where in the code: {folder.path / TRACEBACK})"
+        in done.said[0]
+    )
     assert "Traceback (most recent call last):" in done.err
     assert "own_parts.py" in done.err

@@ -406,8 +406,10 @@ def test_a_worker_trains_one_run_after_the_other_and_its_death_costs_the_run_und
     first, last = end_to_end_run(steps=5, seed=1), end_to_end_run(steps=5, seed=2)
     faulty, chatty, deadly = with_part(Faulty()), with_part(Chatty()), with_part(Deadly())
     outcomes = try_all([first, faulty, chatty, deadly, last], tmp_path / "together", workers=1)
+    kept = folder_of(tmp_path / "together", faulty).path / TRACEBACK
+    failed = f"ValueError: no such thing (own_parts.py, line 25) (where in the code: {kept})"
     died = f"the process that trained run {deadly.id} ended with -9: 10%|#"  # the last that it said
-    assert [outcome.error for outcome in outcomes] == [None, "ValueError: no such thing", None, died, None]
+    assert [outcome.error for outcome in outcomes] == [None, failed, None, died, None]
     for run in (first, last):
         train(run, tmp_path / "alone")
         assert identical(weights(tmp_path / "together", run), weights(tmp_path / "alone", run))
@@ -430,10 +432,10 @@ def test_the_stack_trace_of_what_failed_is_kept_with_the_run(tmp_path: Path) -> 
     (outcome,) = try_all([run], tmp_path)
     folder = folder_of(tmp_path, run)
     kept = folder.path / TRACEBACK
-    assert outcome.error == f"ValueError: no such thing (where in the code: {kept})"
+    assert outcome.error == f"ValueError: no such thing (own_parts.py, line 25) (where in the code: {kept})"
     failure = folder.read_json("failure.json")
     assert set(failure) == {"run", "step", "message", "date"}
-    assert (failure["run"], failure["message"]) == (run.id, "ValueError: no such thing")
+    assert (failure["run"], failure["message"]) == (run.id, "ValueError: no such thing (own_parts.py, line 25)")
     assert kept.read_text().startswith("Traceback")
     assert "own_parts.py" in kept.read_text()
 

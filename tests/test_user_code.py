@@ -115,7 +115,7 @@ def test_a_file_that_trains_when_it_is_loaded_is_refused(call: Call, tmp_path: P
 def test_a_file_that_trains_when_it_is_imported_starts_no_workers_without_end(tmp_path: Path) -> None:
     (tmp_path / "my_part.py").write_text(PART + RUN + IN_A_WORKER)
     ran = script(tmp_path, "import my_part\n")
-    assert "my_part.py calls train_all when it is loaded: put that under" in ran.out
+    assert "my_part.py calls train_all when it is loaded: put that under" in ran.err
     assert len(loads(tmp_path)) == 2  # imported, and loaded in one worker
 
 

@@ -139,7 +139,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = AUTO, 
     require(isinstance(run, Run), f"what is trained is a Run, as ll.Run makes it, not {cut(repr(run))}")
     chosen, place = device_named(device), Store(store)
     folder = place.folder(run.id)  # a run that cannot be kept is refused before anything is written
-    examine([run], store, device, precision)
+    examine([run], store, str(chosen), precision)
     place.prepare()
     if not folder.finished:
         Engine(place, chosen, precision_named(precision, chosen), _raise).train([run])

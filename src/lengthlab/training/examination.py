@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from lengthlab.device import device_named
+from lengthlab.errors import refuse_exit
 from lengthlab.inspection.model_examination import examine_model
 from lengthlab.inspection.task_check import examine_task
 from lengthlab.spec.run import Run
@@ -42,7 +43,8 @@ def examine(
     for run in fresh:
         require_room(run, device)
     for run in {(run.settings, run.evaluate): run for run in fresh}.values():  # a seed changes nothing of that
-        untried = _examine(run, device_named(device))
+        with refuse_exit():
+            untried = _examine(run, device_named(device))
         if untried and say:
             say(untried)
     if fresh and say and (ahead := outlook(fresh, store, device, precision)):
