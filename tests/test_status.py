@@ -520,6 +520,19 @@ def test_a_run_that_a_worker_gave_up_and_one_that_waits_to_go_on_are_told_apart(
     ]
 
 
+def test_who_looks_on_does_not_stop_who_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(watch: Watch) -> None:
+        raise OSError(5, "no such disk", "runs")
+
+    monkeypatch.setattr(Watch, "look", unreadable)
+    monkeypatch.setattr(progress_of_runs, "REFRESH_SECONDS", 0.01)
+    with Progress([RUN], tmp_path, "training") as progress:
+        wait_for(lambda: progress._over.is_set())
+    assert "no progress can be shown: runs: no such disk" in capsys.readouterr().err
+
+
 def test_watching_needs_no_torch() -> None:
     code = "import sys, lengthlab.store.watch; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

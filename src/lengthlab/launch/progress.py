@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +59,7 @@ class Progress:
         self._over.set()
         self._thread.join()
         if kind is None:
-            self._way.end(self._look())
+            self._try(self._way.end)
         self._way.close()
 
     def tell(self, failed: Mapping[str, str]) -> None:
@@ -66,11 +67,17 @@ class Progress:
         self._failed = dict(failed)
 
     def _look_on(self) -> None:
+        while not self._over.wait(REFRESH_SECONDS):
+            self._try(self._way.show)
+
+    def _try(self, show: Callable[[Sequence[Status]], None]) -> None:
+        """Who looks on does not stop who works: what cannot be shown is given up."""
         try:
-            while not self._over.wait(REFRESH_SECONDS):
-                self._way.show(self._look())
-        except Exception as error:  # who looks on does not stop who works
-            self._way.say(f"no progress can be shown: {visible(explain(error))}")
+            show(self._look())
+        except Exception as error:
+            self._over.set()
+            with suppress(Exception):
+                self._way.say(f"no progress can be shown: {visible(explain(error))}")
 
     def _look(self) -> list[Status]:
         statuses = [self._known(status) for status in self._watch.look().statuses]
