@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli.pages import tell
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ def check(model: str, as_json: bool) -> None:
     from lengthlab.inspection import find_subject
 
     report = check_subject(find_subject(model))
-    click.echo(json.dumps(asdict(report) | {"holds": report.holds}, indent=1) if as_json else "\n".join(_lines(report)))
+    if as_json:
+        click.echo(json.dumps(asdict(report) | {"holds": report.holds}, indent=1))
+    else:
+        tell("\n".join(_lines(report)))
     if not report.holds:
         click.get_current_context().exit(1)
 

@@ -31,4 +31,4 @@ def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, devic
     folder = Folder(path) if (path / "run.json").exists() else Store(store).find(run)
     measure(folder, lengths, device, samples, trust)
     curves, _ = read_curves([folder])
-    show(curves, as_json)
+    show([curve.at(lengths) for curve in curves], as_json)

@@ -13,6 +13,7 @@ from lengthlab.cli.progress import Progress
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
+from lengthlab.store.ids import SHORT
 
 if TYPE_CHECKING:
     from lengthlab.launch import Outcome
@@ -27,7 +28,9 @@ def work(
     precision: str | None = None,
     experiment: str = "",
 ) -> list[Curve]:
-    """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
+    """Train what is missing; curves have the lengths that the runs ask for, whatever else was measured of them. Runs that fail
+    are named on standard error; exit code 1 if others went well, 2 if none did.
+    """
     from lengthlab.launch import train_all
 
     with Progress(runs, store) as progress:
@@ -41,6 +44,8 @@ def work(
     curves, problems = read_curves(folders, experiment)
     if problems:
         raise LabError("; ".join(problems))
+    asked = {run.id[:SHORT]: run.measured_at for run in runs}
+    curves = [curve.at(asked[curve.first.run[:SHORT]]) for curve in curves]
     if failed and not curves:
         raise LabError(f"all {len(runs)} runs failed")
     if failed:

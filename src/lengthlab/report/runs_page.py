@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lengthlab.report.curves import Curve
 from lengthlab.report.page import Block, Curves, Entry, Page, Span, Table, Text, Words
-from lengthlab.report.scores import GOOD, Score, Series, one_a_seed
+from lengthlab.report.scores import GOOD, Score, Series, one_a_seed, samples_told
 from lengthlab.store.rows import ALL, NAMES, Row
 
 BAD = 0.6
@@ -63,13 +63,13 @@ def _tokens(row: Row | None) -> str:
 def provenance(curves: Sequence[Curve]) -> list[str]:
     """What a reader must know to trust the table."""
     seeds = sorted({curve.first.seed for curve in curves})
-    samples = sorted({row.total for curve in curves for row in curve.rows})
     trained = sorted({f"{curve.trained[0]}…{curve.trained[1]}" for curve in curves})
     chance = sorted({f"{curve.first.task}: {_chance(curve)}" for curve in curves})
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
     return [
         f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",
-        f"{' or '.join(map(str, samples))} samples a cell, Wilson intervals at 95 %.",
+        f"{samples_told(row for curve in curves for row in curve.rows)}. Intervals are Wilson's at 95 %, over the samples of a "
+        "cell; how much seeds differ is in their own rows.",
         f"Every question right by chance: {', '.join(chance)}.",
         f"Made on {'; '.join(made)}.",
     ]
