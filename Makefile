@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test clean
+.PHONY: demo test pages clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -12,6 +12,14 @@ test: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# The committed pages and figures, anew from published rows.
+pages: .venv/demo
+	$(BIN)/lengthlab reproduce dat --from published --page docs/results.md
+	$(BIN)/lengthlab reproduce far --from published --page docs/far/far.md
+	$(BIN)/lengthlab reproduce remedies --from published --page docs/far/remedies.md
+	$(BIN)/lengthlab reproduce plateau --from published --page docs/far/plateau.md
+	$(BIN)/lengthlab reproduce --check
 
 .venv/demo: pyproject.toml constraints.txt | .venv
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[report]'

@@ -185,7 +185,14 @@ def test_seeds_are_one_setting_and_every_seed_is_shown_on_demand(tmp_path: Path)
 def test_provenance_says_range_seeds_samples_chance_and_machine(tmp_path: Path) -> None:
     curves = curves_of(tmp_path, result(), result("b" * 12, total=2000, seed=3))
     text = " ".join(provenance(curves))
-    for word in ("1…10", "0, 3", "1000 or 2000 samples", "modulo-recall: 0.05", "a slide rule", "torch 2.13.0"):
+    for word in (
+        "1…10",
+        "0, 3",
+        "2,000 samples a cell, but 1,000 at n = 5, 10, 40",
+        "modulo-recall: 0.05",
+        "a slide rule",
+        "torch 2.13.0",
+    ):
         assert word in text
     assert all(line in markdown(curves) for line in provenance(curves))
 

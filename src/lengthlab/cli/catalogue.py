@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli.names import names_in
-from lengthlab.cli.pages import say
+from lengthlab.cli.pages import say, tell
 from lengthlab.errors import LabError, nearest
 from lengthlab.registry import kebab
 from lengthlab.report.page import visible
@@ -38,7 +39,10 @@ def tasks(name: str | None, as_json: bool) -> None:
     from lengthlab.tasks.card import card
 
     made = card(make(Task, name))
-    click.echo(json.dumps(asdict(made), indent=1) if as_json else _task_card(made, known.get(name) or made.about))
+    if as_json:
+        click.echo(json.dumps(asdict(made), indent=1))
+    else:
+        tell(_task_card(made, known.get(name) or made.about))
 
 
 def _task_card(card: Card, about: str) -> str:
@@ -94,8 +98,8 @@ def models(name: str | None, as_json: bool) -> None:
     total = sum(part.parameters for part in parts if part.depth == 0)
     say(f"{model.name}: width {model.width}, {total:,} parameters (vocabulary of {vocabulary})")
     for part in parts:
-        mark = click.style("  off while delayed", fg="cyan") if part.path in off else ""
-        click.echo(f"{'  ' * (part.depth + 1) + visible(part.text):72} {part.parameters:>10,}{mark}")
+        mark = click.style(", off while delayed", fg="cyan") if part.path in off else ""
+        tell(f"{part.parameters:>12,}  {'  ' * part.depth}{visible(part.text)}{mark}")
     covered = sum(part.parameters for part in parts if part.path in off)
     if covered:
         click.echo(f"First phase of delayed training: {covered:,} parameters are off, {total - covered:,} learn.")
@@ -131,24 +135,42 @@ def experiments(name: str | None, as_json: bool) -> None:
     if name not in about and not is_reference(name):
         raise LabError(f"unknown experiment '{name}'; {nearest(name, about)}; a study of your own is named my_study.py:STUDY")
     study = None if name == "demo" else find_study(name)
-    runs = [run for _, run in study.runs(study.sizes[0].name, (0,))] if study else demo((0,))
+    arms = study.runs(study.sizes[0].name, (0,)) if study else [(run.schedule.name, run) for run in demo((0,))]
     if as_json:
-        click.echo(json.dumps([{"id": run.id, **run.to_json()} for run in runs], indent=1))
+        click.echo(json.dumps([{"id": run.id, **run.to_json()} for _, run in arms], indent=1))
         return
-    for line in inspect.cleandoc(study.about or study.question if study else about["demo"]).splitlines():
+    for line in _paragraphs(study.about or study.question if study else about["demo"]):
         say(line)
     click.echo("\nRuns of seed 0:")
-    for run in dict.fromkeys(runs):
+    for arm, run in {run.id: (arm, run) for arm, run in arms}.values():
         bound = " at most" if phases_in(run.to_json()).open_ended() else ""
         steps = f"{run.steps:,} steps of {run.batch} samples{bound}"
-        say(f"  {run.id}  {run.title}, task {run.task.name}, {steps}")
+        say(f"  {run.id}  {arm}; task {run.task.name}, {steps}")
 
 
 def _list(texts: Mapping[str, str], as_json: bool) -> None:
     about = {name: (text.strip().splitlines() or [""])[0] for name, text in texts.items()}
     wide = max(20, *map(len, about))
-    lines = [f"{visible(name):{wide}} {visible(text)}" for name, text in about.items()]
-    click.echo(json.dumps(about, indent=1) if as_json else "\n".join(lines))
+    if as_json:
+        click.echo(json.dumps(about, indent=1))
+        return
+    for name, text in about.items():
+        tell(f"{visible(name):{wide}}  {visible(text)}")
+
+
+def _paragraphs(text: str) -> list[str]:
+    """A docstring without the breaks of its lines: a paragraph each, and one for what begins like "Cost: ".
+
+    >>> _paragraphs("One model.\\n\\nClaim: it\\nreaches far.\\nCost: little")
+    ['One model.', '', 'Claim: it reaches far.', 'Cost: little']
+    """
+    found = [""]
+    for line in inspect.cleandoc(text).splitlines():
+        if not line or not found[-1] or re.match(r"[A-Z]\w+: ", line):
+            found.append(line)
+        else:
+            found[-1] += f" {line}"
+    return found[1:]
 
 
 def _scores(scores: Mapping[str, float]) -> str:

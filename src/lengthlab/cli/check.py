@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli.pages import tell
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ def check(name: str, length: int | None, choices: tuple[str, ...], as_json: bool
     else:
         report = tried = check_task(task, name, length)
         lines = _task_lines(tried)
-    click.echo(json.dumps(asdict(report) | {"holds": report.holds}, indent=1) if as_json else "\n".join(lines))
+    if as_json:
+        click.echo(json.dumps(asdict(report) | {"holds": report.holds}, indent=1))
+    else:
+        tell("\n".join(lines))
     if not report.holds:
         click.get_current_context().exit(1)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli.pages import tell
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def delay(model: str, modules: tuple[str, ...], length: int, as_json: bool) -> N
         data = asdict(tried) | {"compute": tried.compute and asdict(tried.compute) | saved}
         click.echo(json.dumps(data, indent=1))
     else:
-        click.echo("\n".join(_lines(tried)))
+        tell("\n".join(_lines(tried)))
 
 
 def _lines(tried: DryRun) -> Iterator[str]:

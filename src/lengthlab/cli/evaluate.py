@@ -37,4 +37,4 @@ def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, devic
             measure(folder, wanted, device, samples, trust)
         curves, problems = read_curves([folder])
         require(not problems, "; ".join(problems))
-    show(curves, as_json)
+    show([curve.at(lengths) for curve in curves], as_json)

@@ -1,16 +1,55 @@
-"""How a command speaks: a line, or a page, with its figures drawn where they can be."""
+"""How a command speaks: a line, a card, or a page, with its figures drawn where they can be."""
 
 from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
 
 import click
 
 from lengthlab.errors import LabError
 from lengthlab.report.page import Page, visible
 
+COLUMN = re.compile(r" {2,}(?=\S)")
+"""What stands before a column of a line."""
+
 
 def say(text: str, err: bool = False) -> None:
     """A line, whatever is in it: nothing that a terminal would obey."""
-    click.echo(visible(text), err=err)
+    if err:
+        click.echo(visible(text), err=True)
+    else:
+        tell(visible(text))
+
+
+def tell(lines: str) -> None:
+    """Lines of a card, as they are; in a terminal none is wider than it, and what goes on stands below its column."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 0
+    for line in lines.split("\n"):
+        click.echo(folded(line, width) if width else line)
+
+
+def folded(line: str, width: int) -> str:
+    """A line in several, broken between words, with its styles.
+
+    >>> folded("recall   The value of one key", 20)
+    'recall   The value\\n         of one key'
+    """
+    bare = click.unstyle(line)
+    if len(bare) <= width:
+        return line
+    columns = [found.end() for found in COLUMN.finditer(bare) if found.end() <= 0.6 * width]
+    hanging = " " * (columns[-1] if columns else len(bare) - len(bare.lstrip()))
+    done, now = [], ""
+    for word in re.findall(r" *[^ ]+", line):
+        if now.strip() and len(click.unstyle(now + word)) > width:
+            done.append(now)
+            now = hanging + word.lstrip()
+        else:
+            now += word
+    return "\n".join([*done, now])
 
 
 def show_page(page: Page) -> None:

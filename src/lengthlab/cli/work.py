@@ -16,6 +16,7 @@ from lengthlab.errors import TRACE, LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
 from lengthlab.store.folder import TRACEBACK
+from lengthlab.store.ids import SHORT
 
 if TYPE_CHECKING:
     from lengthlab.launch import Outcome
@@ -31,7 +32,9 @@ def work(
     progress: bool = True,
     experiment: str = "",
 ) -> list[Curve]:
-    """Train what is missing. Runs that fail are named on standard error; exit code 1 if others went well, 2 if none did."""
+    """Train what is missing; curves have the lengths that the runs ask for, whatever else was measured of them. Runs that fail
+    are named on standard error; exit code 1 if others went well, 2 if none did.
+    """
     from lengthlab.launch import try_all
 
     runs = list({run.id: run for run in runs}.values())  # named twice, it is one all the same
@@ -49,6 +52,8 @@ def work(
     curves, problems = read_curves(folders, experiment)
     if problems:
         raise LabError("; ".join(problems))
+    asked = {run.id[:SHORT]: run.measured_at for run in runs}
+    curves = [curve.at(asked[curve.first.run[:SHORT]]) for curve in curves]
     if failed and not curves:
         raise LabError(f"all {len(runs)} runs failed")
     if failed:

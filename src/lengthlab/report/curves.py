@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
 from typing import Any
@@ -46,6 +46,10 @@ class Curve:
         """How often a guess is right; None where that is not known."""
         known = self.chance.get(question)
         return known.get(length) if isinstance(known, dict) else known
+
+    def at(self, lengths: Collection[int]) -> Curve:
+        """The same run at these lengths alone."""
+        return replace(self, rows=tuple(row for row in self.rows if row.length in lengths))
 
     def row(self, length: int, question: str) -> Row | None:
         return next((row for row in self.rows if (row.length, row.question) == (length, question)), None)

@@ -28,7 +28,7 @@ def _header(entries: Sequence[Entry], reference: str) -> tuple[str, ...]:
         *beside,
         "mean",
         "each seed",
-        "interval",
+        "interval over samples",
         "samples",
         *(["tokens"] if _have_tokens(entries) else []),
         *(["verdict"] if reference else []),

@@ -39,7 +39,8 @@ def draw_lines(block: Curves) -> Figure:
     write_title(drawing, block.title)
     named: dict[str, Any] = {}
     for axes in row:
-        named = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)) | named
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
     labelled = label_ends(drawing, row, [label for label, _ in _labels(block.entries)])
     shown = {label: handle for label, handle in named.items() if label not in labelled}
     legend_below(drawing, list(shown.values()), list(shown), _caption(block.entries))
@@ -128,7 +129,7 @@ def _labels(entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
 
 def _looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """A colour, dash and marker for each entry; with several trainings, and several kinds of models trained so, a colour for
-    each kind, and the training shows in the dash. Later ones are thinner and over the others, so that none is hidden.
+    each kind, and the training shows in the dash. Later ones of a few are thinner and over the others: none is hidden.
     """
     names = [dict(entry.names) for entry in entries]
     trainings = [each.get("training", "") for each in names]
@@ -140,7 +141,7 @@ def _looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     for place, (kind, training) in enumerate(zip(kinds, trainings, strict=True)):
         colour = colours.index(kind) if crossed else place
         dash = dashes.index(training) if crossed else place
-        thin = min(place, 3) / 3
+        thin = place / 3 if len(entries) <= 4 else 1
         looks.append(
             {
                 **{"color": COLOURS[colour % len(COLOURS)], "ls": DASHES[dash % len(DASHES)]},

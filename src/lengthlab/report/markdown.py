@@ -92,10 +92,11 @@ def _scores(block: Scores) -> Iterator[str]:
 def _legend(block: Scores) -> str:
     firsts = [entry.series[0] for entry in block.entries]
     compared = any(score.reference is not None for series in firsts for score in series.scores)
-    beside = (
-        f", that of {escape(block.reference)} in brackets; ≠ where they are more than {MARGIN:.2f} apart" if compared else ""
-    )
-    return f"Every question right: ours{beside}. Bold: above {GOOD:.2f}."
+    several = any(score.spread for series in firsts for score in series.scores)
+    ours = "the mean over seeds, and in brackets the lowest and the highest seed where they differ" if several else "one seed"
+    name = escape(block.reference)
+    beside = f"; [ ] {name}'s number, and ≠ where ours is more than {MARGIN:.2f} from it" if compared else ""
+    return f"Every question right: {ours}{beside}. Bold: above {GOOD:.2f}. Intervals over samples: in the folded table."
 
 
 def _entry(entry: Entry, lengths: Sequence[int], digits: int) -> list[str]:
@@ -108,8 +109,10 @@ def _score(score: Score, digits: int) -> str:
     if score.mean is None:
         return MISSING
     number = f"{score.mean:.{digits}f}"
-    beside = "" if score.reference is None else f" ({score.reference:.2f})"
-    return f"{f'**{number}**' if score.mean > GOOD else number}{beside}{' ≠' if score.verdict == DIFFERS else ''}"
+    ends = [f"{end:.{digits}f}" for end in score.spread or ()]
+    spread = f" ({'–'.join(ends)})" if len(set(ends)) > 1 else ""
+    beside = "" if score.reference is None else f" [{score.reference:.2f}]"
+    return f"{f'**{number}**' if score.mean > GOOD else number}{spread}{beside}{' ≠' if score.verdict == DIFFERS else ''}"
 
 
 def _seeds(series: Series) -> str:

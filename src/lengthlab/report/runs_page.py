@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lengthlab.report.best import RULE, Best, best_of, sentence
 from lengthlab.report.curves import Curve
 from lengthlab.report.page import Block, Curves, Details, Entry, Heading, Page, Scores, Span, Table, Text, Words
-from lengthlab.report.scores import GOOD, Score
+from lengthlab.report.scores import GOOD, Score, samples_told
 from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
 
@@ -111,13 +111,13 @@ def _figure(settings: Sequence[Setting], name: str) -> Curves:
 def provenance(curves: Sequence[Curve]) -> list[str]:
     """What a reader must know to trust the numbers."""
     seeds = sorted({curve.first.seed for curve in curves})
-    samples = sorted({row.total for curve in curves for row in curve.rows})
     trained = sorted({f"{curve.trained[0]}…{curve.trained[1]}" for curve in curves})
     chance = sorted({f"{curve.first.task}: {_chance(curve)}" for curve in curves})
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
     return [
         f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",
-        f"{' or '.join(map(str, samples))} samples a seed and length.",
+        f"{samples_told(row for curve in curves for row in curve.rows)}. Intervals are Wilson's at 95 %, over the samples of "
+        "all seeds together; how much seeds differ is in their range.",
         f"Every question right by chance: {', '.join(chance)}.",
         f"Made on {'; '.join(made)}.",
     ]

@@ -104,9 +104,13 @@ class Series:
 
 
 def one_a_seed(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """The rows of an arm, a question and a length by seed; two runs of a seed cannot be one number."""
+    """The rows of an arm, a question and a length by seed; two runs of a seed cannot be one number. Of seeds that were measured
+    on different numbers of samples, those with the usual one: they are not mixed in a mean.
+    """
     by_seed: dict[int, Row] = {}
-    for row in rows:
+    found = list(rows)
+    usual = usual_total(found)
+    for row in (row for row in found if row.total == usual):
         other = by_seed.setdefault(row.seed, row)
         if not same_run(other.run, row.run):
             what = f"{row.arm} {row.model} {row.training}, seed {row.seed}"
@@ -122,6 +126,24 @@ def usual_total(rows: Iterable[Row]) -> int:
     """
     totals = Counter(row.total for row in rows)
     return max(totals, key=lambda total: (totals[total], total), default=0)
+
+
+def samples_told(rows: Iterable[Row]) -> str:
+    """On how many samples each number is, with the lengths at which that is not so.
+
+    >>> samples_told([Row(5, "all", 90, 100), Row(10, "all", 90, 100), Row(20, "all", 9, 10)])
+    '100 samples a cell, but 10 at n = 20'
+    """
+    found = list(rows)
+    usual = usual_total(found)
+    by_total: dict[int, set[int]] = {}
+    for row in found:
+        by_total.setdefault(row.total, set()).add(row.length)
+    others = {total: ", ".join(map(str, sorted(by_total[total]))) for total in sorted(by_total) if total != usual}
+    exceptions = " and ".join(f"{total:,} at n = {lengths}" for total, lengths in others.items())
+    mixed = any(by_total[total] & by_total[usual] for total in others)
+    apart = "; where runs of one setting differ in that, the mean is of those with the usual number" if mixed else ""
+    return f"{usual:,} samples a cell" + (f", but {exceptions}{apart}" if others else "")
 
 
 def tally(series: Sequence[Series]) -> str:

@@ -78,8 +78,8 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[Words]], screen: Screen
 
 def _records(header: Sequence[str], rows: Sequence[Sequence[Words]], screen: Screen) -> ConsoleRenderable:
     grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column()
+    grid.add_column(style="dim", max_width=screen.width // 3, overflow="fold")
+    grid.add_column(overflow="fold")
     for row in rows:
         for number, (name, cell) in enumerate(zip(header, row, strict=True), start=1):
             grid.add_row(Line(screen.text(name)), screen.line(cell), end_section=number == len(row))
