@@ -25,10 +25,11 @@ def test_the_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         exec(compile(block, "README.md", "exec"), {})
 
 
-def test_the_toml_example_is_three_runs(tmp_path: Path) -> None:
+def test_the_toml_example_is_ten_lines_and_eighteen_runs(tmp_path: Path) -> None:
     (toml,) = blocks("toml")
-    (tmp_path / "run.toml").write_text(toml)
-    assert [run.seed for run in ll.read_plan(tmp_path / "run.toml")] == [0, 1, 2]
+    (tmp_path / "sweep.toml").write_text(toml)
+    assert len([line for line in toml.splitlines() if not line.startswith("#")]) <= 10
+    assert len({run.id for run in ll.read_plan(tmp_path / "sweep.toml")}) == 18
 
 
 def test_every_command_it_names_is_there() -> None:
