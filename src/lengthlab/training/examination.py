@@ -37,14 +37,14 @@ def examine(
     """Refuse runs that are known to go wrong, before one of them is begun; finished ones are none of this. `say` is told what
     could not be tried, and how long it will take if that is long; without it, nothing is timed. Once for a run in a process.
     """
-    place = Store(store)
+    place, chosen = Store(store), device_named(device)
     every = {_key(run): run for run in runs}
     fresh = [run for key, run in every.items() if key not in _SOUND and not place.folder(run.id).finished]
     for run in fresh:
         require_room(run, device)
     for run in {(run.settings, run.evaluate): run for run in fresh}.values():  # a seed changes nothing of that
         with refuse_exit():
-            untried = _examine(run, device_named(device))
+            untried = _examine(run, chosen)
         if untried and say:
             say(untried)
     if fresh and say and (ahead := outlook(fresh, store, device, precision)):
