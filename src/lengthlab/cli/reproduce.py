@@ -107,11 +107,13 @@ def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: 
 
 def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> Results:
     from lengthlab.cli.reproduction import train
+    from lengthlab.device import device_named
     from lengthlab.report.evidence import Wanted
     from lengthlab.report.publication import beside_rows
     from lengthlab.report.results import gather
 
     device = best_device() if asked.device is None else asked.device
+    device_named(device)  # one that is not here is refused before anything is said
     suited = [each for each in study.sizes if not each.gpu or device.startswith("cuda")]
     chosen = study.size(size) if size is not None else (suited or list(study.sizes))[0]
     wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections if each.usual), typed())
