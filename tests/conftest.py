@@ -1,15 +1,20 @@
 """One thread for every test (small models are slower on two, and tests run side by side), and the command line to call."""
 
 import os
+import shutil
 import sys
 from math import inf
+from pathlib import Path
 
 import pytest
 import torch
 
 from command import Call, Done
+from desk import RUN, lay, only_run
 from lengthlab.cli import main
 from lengthlab.launch import here
+from lengthlab.store import Folder
+from lengthlab.training import train
 
 torch.set_num_threads(1)
 here.START_SECONDS = inf  # tests train where they stand, however busy the machine is; those of workers ask for them
@@ -29,3 +34,19 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         return Done(int(left.value.code or 0), *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "plan.toml").write_text(RUN)
+    return train(only_run(folder / "plan.toml"), folder / "runs").folder
+
+
+@pytest.fixture
+def desk(finished_once: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which a user types: `plan.toml`, its finished run in `runs`, and odd things."""
+    lay(tmp_path)
+    shutil.copytree(finished_once.path.parent, tmp_path / "runs", ignore=shutil.ignore_patterns(".lock"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

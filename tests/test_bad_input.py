@@ -1,474 +1,377 @@
-"""What a user can get wrong, and what a machine can: each ends in one line that says what and where, and nothing is spoilt."""
+"""What a user can type, and write into a plan: a mistake ends in one line that says what and where, and nothing is spoilt."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from command import Call, Done
-from lengthlab.spec.plan import read_plan
-from lengthlab.spec.run import Run
-from lengthlab.store import Folder, Store
-from lengthlab.store.folder import CHECKPOINT
-from lengthlab.training import train
-from lengthlab.training.checkpoint import save_checkpoint
-from lengthlab.training.state import TrainState
-
-RUN = """
-[[run]]
-task = { name = "modulo-recall", modulus = 2, keys = 16 }
-model = { name = "hybrid-block", width = 16, blocks = 1, heads = 2, mlp = 1 }
-schedule = { name = "delayed", first = 5, joint = 5, lr = 1e-3 }
-lengths = [1, 4]
-batch = 4
-evaluate = [4]
-"""
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Path:
-    path = tmp_path / "plan.toml"
-    path.write_text(RUN)
-    return path
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
-def only_run(plan: Path, *overrides: str) -> Run:
-    (run,) = read_plan(plan, overrides)
-    return run
-
-
-def half_written(store: Path) -> list[str]:
-    return [path.name for path in store.rglob("*") if path.name.endswith(".partial") or path.name == "result.json"]
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        *("task.modulus=0", "task.modulus=-2", "task.values=0", "task.values=-1", "task.keys=0", "task.keys=-16"),
-        *("model.width=0", "model.width=-16", "model.blocks=0", "model.blocks=-1", "model.heads=0", "model.heads=-2"),
-        *("model.mlp=0", "model.mlp=-1", "model.scores={name='log-n', first=0}", "model.positions={name='rope', base=-1}"),
-        *("schedule.first=0", "schedule.first=-5", "schedule.joint=0", "schedule.joint=-5", "schedule.last=-1"),
-        *("schedule.first={accuracy=0}", "schedule.first={times=0}", "schedule.first={every=0}", "schedule.first={limit=-1}"),
-        *("schedule.first='0 epochs'", "schedule.first='-1 epochs'", "schedule.first='inf epochs'"),
-        *("schedule.lr=-1e-3", "schedule.lr=nan", "schedule.lr=inf", "schedule.first_lr=-1", "schedule.last_lr=-1"),
-        *("batch=0", "batch=-4", "seed=-1", "seeds=[0, -1]", "seeds=[]"),
-        *("lengths=[0, 4]", "lengths=[-1, 4]", "lengths=[4, 1]", "lengths=[4]", "evaluate=[0]", "evaluate=[4, -8]"),
-    ],
-)
-def test_a_number_out_of_range_is_refused_before_anything_is_written(call: Call, plan: Path, store: Path, bad: str) -> None:
-    last_lr_needs = ("--set", "schedule.last=5") if "last_lr" in bad else ()
-    done = call("train", plan, "--store", store, "--set", bad, *last_lr_needs)
-    done.refused(f"{plan}, run 1: ")
-    assert not store.exists()
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        *("task.modulus=2.5", "task.keys='many'", "model.width=true", "model.positions=5", "schedule.lr='fast'"),
-        *(
-            "schedule.first='5 years'",
-            "schedule.asks='modulo'",
-            "schedule.covers=['part']",
-            "schedule.first={looks=true}",
-            "task.name=['modulo']",
-        ),
-        *("batch=[4]", "lengths=4", "seeds=0", "evaluate=[4.5]", "task=5", "model={width=16}"),
-    ],
-)
-def test_a_value_of_the_wrong_kind_is_refused(call: Call, plan: Path, store: Path, bad: str) -> None:
-    call("train", plan, "--store", store, "--set", bad).refused(f"{plan}, run 1: ")
-    assert not store.exists()
-
-
-def test_heads_that_do_not_divide_the_width_are_refused(call: Call, plan: Path, store: Path) -> None:
-    call("train", plan, "--store", store, "--set", "model.heads=3").refused("heads = 3", "width = 16")
-    assert not store.exists()
-
-
-@pytest.mark.parametrize("bad", ["lengths=[1, 17]", "evaluate=[4, 17]", "task.keys=3"])
-def test_a_length_that_the_keys_cannot_serve_is_refused(call: Call, plan: Path, store: Path, bad: str) -> None:
-    call("train", plan, "--store", store, "--set", bad).refused(str(plan), "task.keys")
-    assert not store.exists()
-
-
-@pytest.mark.parametrize(
-    ("bad", "right"),
-    [
-        ("task.name=modulo-recal", "'modulo-recall'"),
-        ("model.name=sandwhich", "'sandwich'"),
-        ("schedule.name=delay", "'delayed'"),
-        ("model.positions=ropes", "'rope'"),
-        ("model.scores=logn", "'log-n'"),
-        ("schedule.asks=['modul']", "modulo, recall"),
-        ("task.modullus=2", "'modulus'"),
-        ("model.widht=8", "'width'"),
-        ("schedule.frist=5", "'first'"),
-        ("schedule.first={limits=500}", "'limit'"),
-        ("schedule.first={question='modul'}", "modulo"),
-        ("bacth=4", "'batch'"),
-    ],
-)
-def test_an_unknown_name_is_refused_with_the_nearest_right_one(
-    call: Call, plan: Path, store: Path, bad: str, right: str
-) -> None:
-    call("train", plan, "--store", store, "--set", bad).refused(f"{plan}, run 1: ", right)
-    assert not store.exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "right"),
-    [
-        (("tasks", "modulo-recal"), "'modulo-recall'"),
-        (("models", "lstn"), "'lstm'"),
-        (("experiments", "dmeo"), "'demo'"),
-    ],
-)
-def test_an_unknown_card_is_refused_with_the_nearest_right_one(call: Call, words: tuple[str, ...], right: str) -> None:
-    call(*words).refused(words[1], right)
-
-
-def test_a_schedule_that_does_not_fit_the_model_is_refused(call: Call, plan: Path, store: Path) -> None:
-    done = call("train", plan, "--store", store, "--set", "model={name='lstm', width=16}")
-    done.refused("lstm", "attention")
-    assert not store.exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("[[run]\n", "not valid TOML"),
-        ("", "[[run]]"),
-        ("[run]\nbatch = 4\n", "[[run]]"),
-        ("run = [1, 2]\n", "run"),
-        ("[[run]]\nbatch = 4\n", "'task' is missing"),
-        ("[[runs]]\nbatch = 4\n", "'runs'"),
-    ],
-)
-def test_a_file_that_is_no_plan_is_refused(call: Call, plan: Path, store: Path, text: str, word: str) -> None:
-    plan.write_text(text)
-    call("train", plan, "--store", store).refused(str(plan), word)
-    assert plan.read_text() == text
-    assert not store.exists()
-
-
-def test_a_file_that_is_not_text_is_refused(call: Call, plan: Path) -> None:
-    plan.write_bytes(b"\xff\xfe\x00")
-    call("train", plan).refused(str(plan))
-
-
-def test_a_missing_file_and_a_folder_are_refused(call: Call, tmp_path: Path) -> None:
-    call("train", tmp_path / "nowhere.toml").refused("nowhere.toml", "No such file")
-    call("train", tmp_path).refused(str(tmp_path), "directory")
-
-
-@pytest.mark.parametrize("bad", ["batch", "=4", "batch.size=4", "task.name.first=1", "lengths.first=1"])
-def test_a_set_that_cannot_be_applied_is_refused(call: Call, plan: Path, store: Path, bad: str) -> None:
-    call("train", plan, "--store", store, "--set", bad).refused(bad.split("=")[0])
-    assert not store.exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("x = (\n", "SyntaxError"),
-        ("raise ValueError('not today')\n", "not today"),
-        ("class Other: ...\n", "'Mine'"),
-        ("Mine = 5\n", "Mine"),
-        ("class Mine: ...\n", "is not a task"),
-        ("def Mine():\n    raise ValueError('no such thing')\n", "no such thing"),
-    ],
-)
-def test_a_file_of_ones_own_that_gives_no_task_is_refused(call: Call, plan: Path, store: Path, text: str, word: str) -> None:
-    (plan.parent / "mine.py").write_text(text)
-    call("train", plan, "--store", store, "--set", "task=mine.py:Mine").refused("mine.py", word)
-    assert not store.exists()
-
-
-def test_a_file_of_ones_own_that_is_not_there_is_refused(call: Call, plan: Path) -> None:
-    call("train", plan, "--set", "model=mine.py:three").refused("mine.py", "cannot be read")
-
-
-NOT_HERE = ["cuda:99", "abacus", *([] if torch.cuda.is_available() else ["cuda"])]
-
-
-@pytest.mark.parametrize("device", NOT_HERE)
-def test_a_device_that_is_not_there_is_refused_before_anything_is_written(
-    call: Call, plan: Path, store: Path, device: str
-) -> None:
-    done = call("train", plan, "--store", store, "--device", device)
-    done.refused(f"'{device}'", "not available")
-    assert done.err.splitlines() == done.said
-    call("demo", "--store", store, "--device", device).refused(f"'{device}'")
-    assert not store.exists()
-
-
-def test_a_store_that_cannot_be_written_to_is_refused(call: Call, plan: Path) -> None:
-    below_a_file = plan / "runs"
-    done = call("train", plan, "--store", below_a_file)
-    done.refused(f"store '{below_a_file}' is not writable", "Not a directory")
-    assert plan.read_text() == RUN
-
-
-def test_a_report_that_cannot_be_written_is_refused(call: Call, plan: Path, finished: Folder) -> None:
-    done = call("report", finished.path, "--out", plan / "out")
-    assert done.code == 2
-    assert len(done.said) == 1
-    assert str(plan) in done.said[0]
-
-
-@pytest.mark.parametrize("words", [("evaluate", "abc", "--lengths", "4", "--store"), ("report",)])
-def test_a_store_that_is_not_there_is_refused(call: Call, tmp_path: Path, words: tuple[str, ...]) -> None:
-    call(*words, tmp_path / "nowhere").refused("nowhere")
-    assert not (tmp_path / "nowhere").exists()
-
-
-def test_a_store_without_runs_is_refused(call: Call, tmp_path: Path) -> None:
-    call("report", tmp_path).refused("no runs", str(tmp_path))
-
-
-@pytest.fixture(scope="module")
-def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    folder = tmp_path_factory.mktemp("finished")
-    (folder / "plan.toml").write_text(RUN)
-    return train(only_run(folder / "plan.toml"), folder / "runs").folder
-
-
-@pytest.fixture
-def finished(finished_once: Folder, store: Path) -> Folder:
-    """The plan's run, finished, in a store of the test's own."""
-    shutil.copytree(finished_once.path.parent, store)
-    return Folder(store / finished_once.id)
-
-
-@pytest.mark.parametrize("lengths", ["", "0", "-4", "4,", "four", "4;8", "1.5", "17"])
-def test_a_length_that_cannot_be_measured_is_refused(call: Call, finished: Folder, lengths: str) -> None:
-    before = (finished.path / "result.json").read_bytes()
-    done = call("evaluate", finished.path, f"--lengths={lengths}")
-    done.refused("length")
-    assert done.err.splitlines() == done.said
-    assert (finished.path / "result.json").read_bytes() == before
-
-
-@pytest.mark.parametrize("samples", ["0", "-1", "many"])
-def test_a_number_of_samples_that_makes_no_sense_is_refused(call: Call, finished: Folder, samples: str) -> None:
-    done = call("evaluate", finished.path, "--lengths", "4", "--samples", samples)
-    done.refused("samples", samples)
-    assert done.err.splitlines() == done.said
-
-
-@pytest.mark.parametrize("words", [("trian",), ("train",), ("train", "a.toml", "--sede", "4"), ("demo", "--seed", "-1")])
-def test_a_command_that_is_not_understood_is_refused_in_one_line(call: Call, words: tuple[str, ...]) -> None:
-    done = call(*words)
-    done.refused()
-    assert done.err.splitlines() == done.said
-
-
-def test_an_id_that_no_run_or_several_runs_have_is_refused(call: Call, finished: Folder, store: Path) -> None:
-    call("evaluate", "zzz", "--store", store, "--lengths", "4").refused("'zzz'", str(store))
-    shutil.copytree(finished.path, store / f"{finished.id[:6]}000000")
-    call("evaluate", finished.id[:6], "--store", store, "--lengths", "4").refused(finished.id[:6], "several")
-
-
-def test_an_unfinished_run_cannot_be_evaluated_or_reported(call: Call, finished: Folder) -> None:
-    finished.remove("result.json")
-    call("evaluate", finished.path, "--lengths", "4").refused(finished.id, "not finished")
-    done = call("report", finished.path)
-    assert done.code == 2
-    assert "not finished" in done.said[0]
-
-
-@pytest.mark.parametrize("name", ["run.json", "result.json", "weights.safetensors"])
-@pytest.mark.parametrize("words", [("evaluate", "--lengths", "8"), ("train",)])
-def test_a_truncated_file_of_a_finished_run_is_named_and_left_alone(
-    call: Call, plan: Path, finished: Folder, name: str, words: tuple[str, ...]
-) -> None:
-    path = finished.path / name
-    path.write_bytes(path.read_bytes()[:20])
-    where = (plan, "--store", finished.path.parent, "--set", "evaluate=[8]") if words == ("train",) else (finished.path,)
-    call(*words, *where).refused(str(path))
-    assert path.stat().st_size == 20
-    assert not list(finished.path.glob(".*.partial"))
-
-
-def test_a_report_names_a_truncated_result_and_leaves_it_alone(call: Call, finished: Folder) -> None:
-    path = finished.path / "result.json"
-    path.write_bytes(path.read_bytes()[:20])
-    done = call("report", finished.path)
-    assert done.code == 2
-    assert str(path) in done.said[0]
-    assert path.stat().st_size == 20
-
-
-def test_a_run_folder_under_another_runs_name_is_refused(call: Call, finished: Folder) -> None:
-    moved = finished.path.rename(finished.path.parent / "000000000000")
-    call("evaluate", moved, "--lengths", "8").refused(str(moved), finished.id)
-
-
-def begun(plan: Path, store: Path, *overrides: str) -> Folder:
-    """A run stopped after its first step."""
-    run = only_run(plan, *overrides)
-    folder = Store(store).folder(run.id)
-    folder.write_json("run.json", run.to_json())
-    state = TrainState(run, torch.device("cpu"))
-    state.advance()
-    save_checkpoint(state, folder, seconds=0.1)
-    return folder
-
-
-def test_a_checkpoint_of_another_run_is_named_and_left_alone(call: Call, plan: Path, store: Path, tmp_path: Path) -> None:
-    mine, other = begun(plan, store), begun(plan, tmp_path / "others", "seed=1")
-    shutil.copy(other.path / CHECKPOINT, mine.path / CHECKPOINT)
-    call("train", plan, "--store", store).refused(str(mine.path / CHECKPOINT), f"belongs to run {other.id}")
-    assert (mine.path / CHECKPOINT).read_bytes() == (other.path / CHECKPOINT).read_bytes()
-    assert half_written(store) == []
-
-
-def test_a_truncated_checkpoint_is_named_and_left_alone(call: Call, plan: Path, store: Path) -> None:
-    path = begun(plan, store).path / CHECKPOINT
-    path.write_bytes(path.read_bytes()[:-100])
-    before = path.read_bytes()
-    call("train", plan, "--store", store).refused(str(path), "truncated")
-    assert path.read_bytes() == before
-    assert half_written(store) == []
-
-
-def test_the_content_of_another_run_is_named_and_left_alone(call: Call, plan: Path, store: Path) -> None:
-    folder, other = begun(plan, store), only_run(plan, "seed=1")
-    folder.write_json("run.json", other.to_json())
-    before = (folder.path / "run.json").read_bytes()
-    call("train", plan, "--store", store).refused(str(folder.path / "run.json"), other.id)
-    assert (folder.path / "run.json").read_bytes() == before
-    assert half_written(store) == []
-
-
-def test_a_loss_that_is_not_finite_stops_the_run_with_a_record(call: Call, plan: Path, store: Path) -> None:
-    wild = ("schedule={name='end-to-end', joint=30, lr=1e30}",)
-    run = only_run(plan, *wild)
-    call("train", plan, "--store", store, "--set", *wild).refused("loss", run.id, run.label, "at step")
-    record = json.loads((store / run.id / "failure.json").read_text())
-    assert record["run"] == run.id
-    assert "loss" in record["message"]
-    assert half_written(store) == []
-
-
-def test_when_one_of_several_runs_fails_the_others_finish_and_both_are_named(call: Call, plan: Path, store: Path) -> None:
-    wild = RUN.replace("lr = 1e-3", "lr = 1e30").replace("joint = 5", "joint = 30") + "seed = 7\n"
-    plan.write_text(wild + RUN)
-    bad, good = read_plan(plan)
-    done = call("train", plan, "--store", store)
-    assert done.code == 1
-    assert len(done.said) == 1
-    assert bad.label in done.said[0]
-    assert "loss" in done.said[0]
-    assert good.model.name in done.out
-    assert Store(store).folder(good.id).finished
-    assert not Store(store).folder(bad.id).finished
-
-
-def test_a_broken_folder_does_not_hold_up_the_other_runs(call: Call, plan: Path, store: Path, finished: Folder) -> None:
-    broken = begun(plan, store, "seed=1")
-    (broken.path / "run.json").write_text("{")
-    done = call("train", plan, "--store", store, "--set", "seeds=[1, 0]")
-    assert done.code == 1
-    assert len(done.said) == 1
-    assert str(broken.path / "run.json") in done.said[0]
-    assert "hybrid-block" in done.out
-
-
-LITTLE_DISK = """
-import resource, runpy, sys
-limit = int(sys.argv.pop(1))
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-runpy.run_module("lengthlab", run_name="__main__", alter_sys=True)
-"""
-
-
-def with_little_disk(limit: int, *words: object) -> Done:
-    """The command line where no file may grow past `limit` bytes, its workers included: writes fail as on a full disk."""
-    command = [sys.executable, "-B", "-c", LITTLE_DISK, str(limit), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
-def test_a_disk_that_fills_up_while_training_loses_nothing_that_was_kept(plan: Path, store: Path) -> None:
-    folder = begun(plan, store)
-    before = (folder.path / CHECKPOINT).read_bytes()
-    with_little_disk(8_000, "train", plan, "--store", store).refused(str(folder.path), "File too large")
-    assert (folder.path / CHECKPOINT).read_bytes() == before
-    assert half_written(store) == []
-    assert train(only_run(plan), store).count(4).total == 1000
-
-
-def test_a_disk_that_is_full_from_the_start_is_named(plan: Path, store: Path) -> None:
-    with_little_disk(100, "train", plan, "--store", store).refused(str(store), "File too large")
-    assert [path for path in store.rglob("*") if path.is_file()] == []
-
-
-OWN = """
-from dataclasses import dataclass
-import sys
-from torch import nn
-from lengthlab.models import Lstm, Model, chain
-
-@dataclass(frozen=True)
-class Broken:
-    def build(self, width):
-        raise RuntimeError("no such\\nthing")
-
-@dataclass(frozen=True)
-class Talkative:
-    def build(self, width):
-        return Talks()
-
-class Talks(nn.Module):
-    def forward(self, x):
-        print("x" * 20_000, file=sys.stderr)
-        return x
-
-def broken() -> Model:
-    return Model("broken", 16, Broken())
-
-def talkative() -> Model:
-    return Model("talkative", 16, chain(Lstm(), Talkative()))
-"""
-
-
-def of_ones_own(plan: Path, name: str) -> None:
-    (plan.parent / "own.py").write_text(OWN)
-    plan.write_text(f"""[[run]]
-task = {{ name = "modulo-recall", keys = 16 }}
-model = "own.py:{name}"
-schedule = {{ name = "end-to-end", joint = 20 }}
-lengths = [1, 4]
-batch = 4
-evaluate = [4]
-""")
-
-
-def test_a_model_of_ones_own_that_cannot_be_built_ends_in_one_line(call: Call, plan: Path, store: Path) -> None:
-    of_ones_own(plan, "broken")
-    call("train", plan, "--store", store).refused("model 'broken' cannot be built", "RuntimeError: no such thing")
-    assert not store.exists()
-
-
-def test_a_worker_that_says_more_than_a_pipe_holds_still_finishes(call: Call, plan: Path, store: Path) -> None:
-    of_ones_own(plan, "talkative")
-    assert call("train", plan, "--store", store, "--workers", 1).code == 0
-
-
-def test_a_file_of_ones_own_that_needs_its_neighbour_is_refused(call: Call, plan: Path, store: Path) -> None:
-    of_ones_own(plan, "broken")
-    (plan.parent / "own.py").write_text("import neighbour_of_mine\n")
-    call("train", plan, "--store", store).refused("own.py cannot be loaded", "neighbour_of_mine", "stands alone")
+from command import Call
+from desk import RUN, refuse
+
+LOOP = "it is a link that leads to itself"
+IN_THE_WAY = "a file is in the way of a folder"
+EMPTY = "an empty name"
+NOT_TEXT = "is not text: save it as UTF-8"
+NO_DEVICE = "cpu always is"
+
+TYPED: list[tuple[str, ...]] = [
+    # commands and options that are not there, or not whole
+    ("frob", "'frob'", "lengthlab --help"),
+    ("trian plan.toml", "'trian'"),
+    ("train", "RUN.TOML"),
+    ("train plan.toml extra", "extra"),
+    ("train plan.toml --sede 4", "--sede"),
+    ("train plan.toml --sett batch=4", "--sett", "'--set'"),
+    ("train plan.toml --set", "--set", "argument"),
+    ("train plan.toml --json=yes", "--json", "value"),
+    ("evaluate", "RUN"),
+    ("evaluate RUN", "--lengths"),
+    ("evaluate RUN --length 4", "--length", "'--lengths'"),
+    ("evaluate RUN more --lengths 4", "more"),
+    ("report", "RUNS"),
+    ("delay", "MODEL"),
+    ("check", "MODEL"),
+    ("tasks modulo recall", "recall"),
+    ("models lstm lstm", "lstm"),
+    ("experiments demo far", "far"),
+    ("demo now", "now"),
+    ("reproduce", "name a study", "dat"),
+    ("reproduce --check far far", "far"),
+    # files
+    ("train ''", "RUN.TOML", EMPTY),
+    ("train nowhere.toml", "nowhere.toml", "No such file"),
+    ("train -", "-: No such file"),
+    ("train folder.toml", "folder.toml", "not a folder"),
+    ("train loop.toml", "loop.toml", LOOP),
+    ("train file/plan.toml", "file/plan.toml", IN_THE_WAY),
+    ("train binary.toml", "binary.toml", NOT_TEXT),
+    ("train makers.py", "makers.py is not valid TOML"),
+    (f"train {'x' * 300}.toml", "give it a shorter name"),
+    # places
+    ("train plan.toml --store ''", "--store", EMPTY),
+    ("train plan.toml --store file", "store 'file'", IN_THE_WAY),
+    ("train plan.toml --store file/runs", "store 'file/runs'", IN_THE_WAY),
+    ("train plan.toml --store loop", "store 'loop'", LOOP),
+    ("train plan.toml --store loop/runs", "store 'loop/runs'", LOOP),
+    ("train plan.toml --store dangling", "store 'dangling'", IN_THE_WAY),
+    ("demo --store file", "store 'file'", IN_THE_WAY),
+    ("demo --store loop", "store 'loop'", LOOP),
+    ("demo --store ''", "--store", EMPTY),
+    ("evaluate RUN --lengths 4 --store ''", "--store", EMPTY),
+    ("evaluate abc --lengths 4 --store nowhere", "no store at 'nowhere'"),
+    ("evaluate abc --lengths 4 --store file", "no store at 'file'"),
+    ("evaluate abc --lengths 4 --store loop", "no store at 'loop'"),
+    ("evaluate abc --lengths 4 --store empty", "no run in 'empty'", "'abc'"),
+    ("report RUN --out ''", "--out", EMPTY),
+    ("report RUN --out file", "--out 'file'", IN_THE_WAY),
+    ("report RUN --out file/x", "--out 'file/x'", IN_THE_WAY),
+    ("report RUN --out loop", "--out 'loop'", LOOP),
+    ("report RUN --out dangling", "--out 'dangling'", IN_THE_WAY),
+    ("report RUN --json --out file", "--out 'file'"),
+    ("bench --out ''", "--out", EMPTY),
+    ("bench --out file", "--out 'file'", IN_THE_WAY),
+    ("bench --out loop", "--out 'loop'", LOOP),
+    ("reproduce far --from published --out ''", "--out", EMPTY),
+    ("reproduce far --from published --out file", "--out 'file'", IN_THE_WAY),
+    ("reproduce far --from published --out loop", "--out 'loop'", LOOP),
+    ("reproduce far --from published --page ''", "--page", EMPTY),
+    ("reproduce far --from published --page .", "--page", "ends in .md"),
+    ("reproduce far --from published --page far.html", "far.html", "ends in .md"),
+    ("reproduce far --from published --page .md", "--page", "ends in .md"),
+    ("reproduce far --from published --page folder.md", "--page", "folder.md"),
+    ("reproduce far --from published --page file/far.md", "--page", "'file/far'", IN_THE_WAY),
+    ("reproduce far --from published --page file.md", "--page", "'file'", IN_THE_WAY),
+    ("reproduce far --from published --store file", "store 'file'", IN_THE_WAY),
+    ("reproduce far --from published --store loop", "store 'loop'", LOOP),
+    ("reproduce far --from published --store ''", "--store", EMPTY),
+    ("reproduce far --store file", "store 'file'", IN_THE_WAY),
+    # runs
+    ("evaluate '' --lengths 4", "name a run"),
+    ("evaluate zzz --lengths 4", "'zzz'", "'runs'"),
+    ("evaluate . --lengths 4", "'.'"),
+    ("evaluate plan.toml --lengths 4", "'plan.toml'"),
+    ("evaluate runs/zzz --lengths 4", "'runs/zzz' is no run folder"),
+    ("report ''", "neither a run folder nor a store"),
+    ("report nowhere", "'nowhere' is neither"),
+    ("report file", "'file' is neither"),
+    ("report loop", "'loop' is neither"),
+    ("report empty", "no runs in empty"),
+    ("report RUN nowhere", "'nowhere' is neither"),
+    # numbers
+    *(
+        (f"evaluate RUN --lengths={bad}", "--lengths", f"'{bad}'")
+        for bad in ("0", "-4", "4,", "four", "4;8", "1.5", "1e3", "nan")
+    ),
+    ("evaluate RUN --lengths ''", "--lengths", "whole numbers from 1"),
+    ("evaluate RUN --lengths 17", "length 17", "task.keys"),
+    ("evaluate RUN --lengths 4,99999999999999999999", "length 99999999999999999999", "task.keys"),
+    *((f"evaluate RUN --lengths 4 --samples {bad}", "--samples", bad) for bad in ("0", "-1", "many", "1.5", "1e9", "nan")),
+    *((f"train plan.toml --workers {bad}", "--workers", bad) for bad in ("0", "-1", "two", "1.5", "nan", "inf")),
+    *((f"demo --seed {bad}", "--seed", bad) for bad in ("-1", "x", "1.5", "nan")),
+    ("demo --seed ''", "--seed"),
+    ("demo --seed 99999999999999999999", "seed must be at most"),
+    *((f"reproduce far --seeds {bad}", "--seeds", bad) for bad in ("0", "-1", "x", "1.5", "99999999999999999999")),
+    *((f"delay hybrid-block --length {bad}", "--length", bad) for bad in ("0", "-1", "ten", "1.5", "nan")),
+    # devices and choices
+    *((f"train plan.toml --device '{bad}'", f"device '{bad}'", NO_DEVICE) for bad in ("", "gpu", "cuda:99", "cuda:-1", "meta")),
+    ("demo --device abacus", "'abacus'", NO_DEVICE),
+    ("demo --device ''", "device ''", NO_DEVICE),
+    ("bench --device abacus", "'abacus'", NO_DEVICE),
+    ("bench --device ''", "device ''", NO_DEVICE),
+    ("evaluate RUN --lengths 4 --device abacus", "'abacus'", NO_DEVICE),
+    ("evaluate RUN --lengths 8 --device abacus", "'abacus'", NO_DEVICE),
+    ("reproduce far --device abacus", "'abacus'", NO_DEVICE),
+    ("reproduce far --device ''", "device ''", NO_DEVICE),
+    *((f"train plan.toml --precision '{bad}'", "--precision", "'fp32', 'bf16'") for bad in ("fp16", "", "32")),
+    ("reproduce far --precision fp64", "'fp64'", "'fp32', 'bf16'"),
+    ("bench --size huge", "'huge'", "'paper', 'demo'"),
+    ("bench --size ''", "--size", "'paper', 'demo'"),
+    ("bench --part on", "unknown part 'on'", "did you mean 'one'?"),
+    ("bench --part one,", "unknown part ''"),
+    ("bench --part ''", "unknown part ''", "suite"),
+    # names
+    ("tasks modulo-recal", "'modulo-recal'", "did you mean 'modulo-recall'?"),
+    ("tasks ''", "unknown task ''", "modulo-recall"),
+    ("tasks ünï", "'ünï'"),
+    ("tasks mixture", "'mixture' needs 'tasks'", "tasks = …"),
+    ("models lstn", "'lstn'", "did you mean 'lstm'?"),
+    ("models ''", "unknown model ''"),
+    ("models model", "needs 'width' and 'body'"),
+    ("models causal-lm", "needs 'config'"),
+    ("models makers.py:MADE", "made already", "name its class"),
+    ("models makers.py:five", "made an int", "not a model"),
+    ("experiments dmeo", "'dmeo'", "did you mean 'demo'?"),
+    ("experiments ''", "unknown experiment ''", "my_study.py:STUDY"),
+    ("experiments makers.py:small", "is a function, not a Study"),
+    ("reproduce fra", "'fra'", "did you mean 'far'?"),
+    ("reproduce ''", "unknown study ''", "my_study.py:STUDY"),
+    ("reproduce makers.py:small", "is a function, not a Study"),
+    ("reproduce makers.py:small --check", "is a function, not a Study"),
+    ("reproduce far --size huge", "no size 'huge'", "cpu, gpu"),
+    ("reproduce far --size ''", "no size ''", "cpu, gpu"),
+    ("reproduce far --part x", "no part 'x'", "far"),
+    ("reproduce far --part ''", "no part ''", "far"),
+    ("reproduce far --from published --size paper", "no size 'paper'", "cpu, gpu"),
+    ("delay ''", "'' is no model here", "my_model.py:make"),
+    ("delay nowhere", "'nowhere' is no model here", "my_model.py:make"),
+    ("delay file", "'file' is no model here"),
+    ("delay lstm", "no softmax attention", "modules="),
+    ("delay hybrid-block --modules nothing", "'nothing'", "attention"),
+    ("delay hybrid-block --modules ''", "named ''", "attention"),
+    ("delay empty", "empty/config.json"),
+    ("delay nowhere.json", "nowhere.json"),
+    ("check ''", "'' is no model here", "my_model.py:make"),
+    ("check nowhere", "'nowhere' is no model here"),
+    ("check empty", "empty/config.json"),
+    ("check makers.py:five", "made an int", "nn.Module"),
+    ("check makers.py:MADE", "made already", "a function that makes it"),
+    # a file of one's own, and what in it
+    *(
+        (f"{word} makers.py", "'makers.py' is a file", "makers.py:Net", "makers.py:small")
+        for word in ("tasks", "models", "delay")
+    ),
+    ("check makers.py:", "'makers.py:' is a file", "makers.py:Net or makers.py:small or makers.py:five"),
+    ("experiments makers.py", "'makers.py' is a file", "makers.py:small"),
+    ("reproduce makers.py", "'makers.py' is a file", "makers.py:small"),
+    ("tasks makers.py:smal", "has no 'smal'", "did you mean 'small'?"),
+    ("tasks makers.py:small", "made a Model", "not a task"),
+    ("tasks nowhere.py:Mine", "'nowhere.py:Mine' cannot be read", "No such file"),
+    ("tasks folder.py:Mine", "'folder.py:Mine' cannot be read", "not a folder"),
+    ("tasks loop.py:Mine", "'loop.py:Mine' cannot be read", LOOP),
+    ("tasks binary.py:Mine", "binary.py", NOT_TEXT),
+    ("models binary.py:make", "binary.py", NOT_TEXT),
+    ("delay loop.py:make", "'loop.py:make' cannot be read", LOOP),
+    ("reproduce nowhere.py:STUDY", "'nowhere.py:STUDY' cannot be read"),
+    # what a study is read from
+    *((f"reproduce far --from {bad}", f"no folder '{bad}'") for bad in ("nowhere", "file", "loop", "plan.toml")),
+    ("reproduce far --from ''", "--from", EMPTY),
+    ("reproduce far --from empty", "'empty' holds neither far/results.jsonl nor"),
+    ("reproduce far --from runs", "no rows of experiment 'far'", "runs"),
+    ("reproduce far --have nowhere", "no folder 'nowhere'"),
+    ("reproduce far --have file", "no folder 'file'"),
+    ("reproduce far --have ''", "--have", EMPTY),
+    ("reproduce far --from published --device cpu", "--from trains nothing", "--device"),
+    ("reproduce far --from published --device ''", "--from trains nothing", "--device"),
+    ("reproduce far --from published --precision fp32", "--from trains nothing", "--precision"),
+    ("reproduce far --from published --have published", "--from trains nothing", "--have"),
+    ("reproduce far --check --seeds 3", "--check", "takes no other option"),
+]
+
+
+@pytest.mark.parametrize("case", TYPED, ids=lambda case: case[0][:60])
+def test_what_is_typed_wrongly_is_refused(call: Call, desk: Path, case: tuple[str, ...]) -> None:
+    if "cuda" in case[0] and torch.cuda.device_count() > 99:
+        pytest.skip("this machine has that many")
+    refuse(call, desk, case[0], case[1:])
+
+
+SET: list[tuple[str, ...]] = [
+    # out of range
+    *((f"task.{name}={bad}", f"task.{name} must be at least") for name in ("modulus", "values", "keys") for bad in (0, -2)),
+    *((f"task.{name}=9999999999", f"task.{name} must be at most 1,000,000") for name in ("modulus", "values", "keys")),
+    *(
+        (f"model.{name}={bad}", f"model.{name} must be at least")
+        for name in ("width", "blocks", "heads", "mlp")
+        for bad in (0, -1)
+    ),
+    ("model.blocks=9999999", "model.blocks must be at most 1,000"),
+    ("model.width=99999999999", "'hybrid-block' cannot be built", "overflow"),
+    ("model.heads=3", "heads = 3", "width = 16"),
+    *(("model.scores={name='log-n', first=%s}" % bad, "scores.first must be", bad) for bad in ("0", "nan", "inf")),
+    *(("model.positions={name='rope', base=%s}" % bad, "positions.base must be", bad) for bad in ("-1", "nan", "inf")),
+    *((f"schedule.{name}={bad}", f"schedule.{name} must be at least 1 step") for name in ("first", "joint") for bad in (0, -5)),
+    ("schedule.last=-1", "schedule.last must be at least 0"),
+    ("schedule.joint=99999999999999999999", "length must be at most"),
+    ("schedule.first={accuracy=0}", "schedule.first", "accuracy must be above 0"),
+    *(("schedule.first={%s=0}" % name, "schedule.first", f"{name} must be at least 1") for name in ("times", "looks", "every")),
+    ("schedule.first={limit=-1}", "limit must be at least 1"),
+    *((f"schedule.first='{bad} epochs'", "schedule.first", bad) for bad in ("0", "-1", "inf", "nan", "some")),
+    *((f"schedule.lr={bad}", "schedule.lr must be", bad) for bad in ("-1", "nan", "inf")),
+    ("schedule.first_lr=-1", "schedule.lr must be at least 0, not -1"),
+    ("batch=0", "batch must be at least 1, not 0"),
+    ("batch=-4", "batch must be at least 1, not -4"),
+    ("batch=99999999999999999999", "batch must be at most", "99999999999999999999"),
+    ("seed=-1", "seed must be at least 0, not -1"),
+    ("seed=99999999999999999999", "seed must be at most"),
+    ("seeds=[0, -1]", "seed must be at least 0, not -1"),
+    ("seeds=[]", "at least one seed"),
+    ("seeds=[0, 1, 0]", "[0, 1, 0] has one twice"),
+    *((f"lengths={bad}", "lengths must be", bad) for bad in ("[0, 4]", "[-1, 4]", "[4, 1]")),
+    ("lengths=[4]", "lengths must be [shortest, longest]"),
+    ("lengths=[1, 17]", "length 17", "task.keys"),
+    ("evaluate=[0]", "length 0"),
+    ("evaluate=[4, -8]", "length -8"),
+    ("evaluate=[4, 17]", "length 17", "task.keys"),
+    ("task.keys=3", "length 4", "task.keys"),
+    *((f"optimizer.beta2={bad}", "optimizer.beta2 must be at least 0 and less than 1", bad) for bad in ("1", "-0.1", "nan")),
+    *((f"optimizer.clip={bad}", "optimizer.clip must be", bad) for bad in ("-1", "nan", "inf")),
+    *(("optimizer={name='adamw', decay=%s}" % bad, "optimizer.decay must be", bad) for bad in ("-1", "nan", "inf")),
+    # of another kind
+    ("task.modulus=2.5", "task.modulus must be a whole number, not 2.5"),
+    ("task.keys='many'", "task.keys must be a whole number, not 'many'"),
+    ("task.values=true", "task.values must be a whole number, not True"),
+    ("model.width=true", "model.width must be a whole number, not True"),
+    ("model.positions=5", "model.positions must be a name", "not 5"),
+    ("model.positions.base=2", "model.positions must be a name", "{'base': 2}"),
+    ("model={width=16}", "model must be a name", "{'width': 16}"),
+    ("schedule.lr='fast'", "unknown rate 'fast'", "cosine"),
+    ("schedule.first='5 years'", "schedule.first must be a number of steps", "'5 years'"),
+    ("schedule.first=true", "schedule.first must be a number of steps", "True"),
+    ("schedule.first={looks=true}", "schedule.first.looks must be a whole number", "True"),
+    ("schedule.asks='modulo'", "schedule.asks must be a list", "'modulo'"),
+    ("schedule.asks=[1]", "schedule.asks must be a text", "1"),
+    ("schedule.covers=['part']", "schedule.covers must be", "['part']"),
+    ("task.name=['modulo']", "task must be a name", "['modulo']"),
+    ("task=5", "task must be a name", "5"),
+    ("batch=[4]", "batch must be a whole number", "[4]"),
+    ("batch=4.0", "batch must be a whole number", "4.0"),
+    ("batch=", "batch must be a whole number", "''"),
+    ("batch=nan", "batch must be a whole number", "nan"),
+    ("batch=2026-01-01", "batch must be a whole number", "2026"),
+    ("lengths=4", "lengths must be", "4"),
+    ("seeds=0", "seeds must be a list", "0"),
+    ("seed='zero'", "must be a whole number", "'zero'"),
+    ("evaluate=[4.5]", "evaluate must be a whole number", "4.5"),
+    ("evaluate=4", "evaluate must be a list", "4"),
+    ("optimizer=5", "optimizer must be a table with beta1", "5"),
+    # names that are not there
+    ("task.name=modulo-recal", "did you mean 'modulo-recall'?"),
+    ("model.name=sandwhich", "did you mean 'sandwich'?"),
+    ("schedule.name=delay", "did you mean 'delayed'?"),
+    ("model.positions=ropes", "did you mean 'rope'?"),
+    ("model.scores=logn", "did you mean 'log-n'?"),
+    ("model.norm=rms", "did you mean 'rms-norm'?"),
+    ("optimizer=adamm", "did you mean 'adam'?"),
+    ("schedule.asks=['modul']", "'modul'", "modulo, recall"),
+    ("schedule.covers=everything", "'part', 'sublayers' or 'function'"),
+    ("schedule.first={question='modul'}", "'modul'", "modulo"),
+    ("task.modullus=2", "task.modullus", "did you mean 'modulus'?"),
+    ("model.widht=8", "model.widht", "did you mean 'width'?"),
+    ("schedule.frist=5", "schedule.frist", "did you mean 'first'?"),
+    ("schedule.first={limits=500}", "did you mean 'limit'?"),
+    ("bacth=4", "did you mean 'batch'?"),
+    ("optimizer.beta3=0.9", "did you mean 'beta2'?"),
+    ("task=''", "modulo-recall"),
+    ("model={name='lstm', width=16}", "'lstm'", "attention"),
+    ("schedule.lr={name='cosine'}", "schedule.lr 'cosine' needs 'peak'", "peak = …"),
+    ("schedule.lr={attention=1e-3}", "schedule.lr by part needs a 'rest'"),
+    ("schedule.lr={rest=1e-3, nothing=1e-3}", "'nothing'", "attention"),
+    ("schedule={name='schedule', phases=[]}", "at least one phase"),
+    ("schedule={name='schedule', phases=[{}]}", "needs 'length'", "length = …"),
+    ("schedule={name='schedule', phases=[{length=5, of=['attention']}]}", "did you mean 'off'?"),
+    ("schedule={name='schedule', phases=[{length=5, off='attention'}]}", "schedule.phases.off must be a list", "'attention'"),
+    ("schedule={name='schedule', phases=[{length=5, lengths=[4]}]}", "lengths", "must be"),
+    ("task={name='mixture', tasks=['modulo']}", "two tasks or more"),
+    ("task={name='mixture', tasks=['modulo', 'sum']}", "unknown task 'sum'"),
+    ("task={name='mixture', tasks=['modulo', 'recall'], weights=[1, -1]}", "task.weights", "-1"),
+    ("task={name='mixture', tasks='modulo'}", "task.tasks must be a list"),
+    # what a --set itself gets wrong
+    ("", "key=value"),
+    ("=", "key=value"),
+    ("batch", "--set batch", "key=value"),
+    ("=4", "--set =4", "key=value"),
+    ("batch.size=4", "batch.size", "batch is 4, which has no keys"),
+    ("task.name.first=1", "task.name.first", "which has no keys"),
+    ("lengths.first=1", "lengths.first", "which has no keys"),
+    (".=1", "unknown key ''"),
+    ("run.batch=4", "unknown key 'run'", "batch"),
+    ("task.modulus=2\nbatch=7", "a --set of its own"),
+    ("ünï=4", "'ünï'"),
+]
+
+
+@pytest.mark.parametrize("case", SET, ids=lambda case: case[0][:60])
+def test_what_is_set_wrongly_is_refused(call: Call, desk: Path, case: tuple[str, ...]) -> None:
+    refuse(call, desk, f'train plan.toml --set "{case[0]}"', ("plan.toml, run 1: ", *case[1:]))
+
+
+PLANS: list[tuple[str | bytes, ...]] = [
+    ("[[run]\n", "not valid TOML"),
+    ("", "no [[run]] table"),
+    ("# nothing yet\n", "no [[run]] table"),
+    ("run = [1, 2]\n", "no [[run]] table"),
+    ("run = 'x'\n", "no [[run]] table"),
+    ("[run]\nbatch = 4\n", "run 1: 'task' is missing"),
+    ("[[run]]\nbatch = 4\n", "run 1: 'task' is missing"),
+    ("[[runs]]\nbatch = 4\n", "'runs'", "[[run]]"),
+    ("batch = 4\n" + RUN, "'batch'", "[[run]]"),
+    (RUN + "batch = 5\n", "not valid TOML", "line 9"),
+    (RUN + "\x00", "not valid TOML"),
+    (RUN + "[run.task]\nkeys = 1\n", "not valid TOML"),
+    (RUN.replace("[[run]]", "[[run.run]]"), "unknown key 'run'"),
+    (RUN.replace("lengths = [1, 4]", "lengths = [1, 4"), "not valid TOML"),
+    (RUN.replace("batch", '"\\u001b[31m"'), r"'\x1b[31m'"),
+    (RUN.replace("batch", "bätch"), "not valid TOML", "line 7"),
+    (RUN.replace("task =", "tsk ="), "did you mean 'task'?"),
+    (RUN.replace("schedule =", "sched ="), "did you mean 'schedule'?"),
+    (RUN.replace('name = "modulo-recall", ', ""), "task must be a name"),
+    (RUN.replace('"modulo-recall"', "5"), "task must be a name"),
+    (RUN + "seed = 1\nseeds = [1]\n", "'seed' or 'seeds', not both"),
+    (RUN + 'seeds = "all"\n', "seeds must be a list"),
+    (RUN + 'optimizer = { name = "sgd" }\n', "unknown optimizer 'sgd'", "adamw"),
+    (RUN + RUN.replace("batch = 4", "batch = 0"), "run 2: batch"),
+    (RUN.replace("[[run]]", "[run]").replace("batch = 4", "batch = 0"), "run 1: batch must be at least 1, not 0"),
+    ("\ufeff" + RUN.replace("batch = 4", "batch = 0"), "run 1: batch must be at least 1, not 0"),
+    (RUN.replace("batch = 4", "batch = 0").replace("\n", "\r\n"), "run 1: batch must be at least 1, not 0"),
+    ("x = " + "[" * 5000 + "]" * 5000, "not valid TOML", "recursion"),
+    (RUN.encode("utf-16"), NOT_TEXT),
+    (RUN.replace("task =", "täsk =").encode("latin-1"), NOT_TEXT),
+    (b"PK\x03\x04\xff\xff", NOT_TEXT),
+]
+
+
+@pytest.mark.parametrize("case", PLANS, ids=lambda case: repr(case[0])[:60])
+def test_a_file_that_is_no_plan_is_refused(call: Call, desk: Path, case: tuple[str | bytes, ...]) -> None:
+    text, *says = case
+    (desk / "bad.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    refuse(call, desk, "train bad.toml", ("bad.toml", *map(str, says)))
+
+
+@pytest.mark.parametrize("text", ["\ufeff" + RUN, RUN.replace("[[run]]", "[run]"), RUN + RUN], ids=["mark", "one", "twice"])
+def test_a_mark_of_an_editor_one_table_and_a_run_named_twice_do_no_harm(call: Call, desk: Path, text: str) -> None:
+    (desk / "odd.toml").write_text(text, encoding="utf-8")
+    done = call("train", "odd.toml")
+    assert done.code == 0, done.err
+    assert done.out.count("hybrid-block") == 1

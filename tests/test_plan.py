@@ -312,7 +312,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(tmp_path: Path, line: str, t
         ('model = { name = "sandwich", positions = "rop" }', "unknown positions 'rop'; did you mean 'rope'?"),
         ('model = { name = "sandwich", scores = "logn" }', "unknown scores 'logn'; did you mean 'log-n'?"),
         ('model = "my_models.py:four_lstms"', "my_models.py has no 'four_lstms'; did you mean 'three_lstms'?"),
-        ('model = "their_models.py:lstms"', "their_models.py cannot be read"),
+        ('model = "their_models.py:lstms"', "'their_models.py:lstms' cannot be read"),
         (
             'schedule = { name = "delayed", first = 5, asks = ["recall"] }',
             "the schedule asks 'recall', but task 'modulo' asks only",
@@ -356,10 +356,10 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path, line: str, 
         ('schedule = { name = "end-to-end", joint = true }', "schedule.joint must be a number of steps"),
         (with_first("{ question = 3 }"), "schedule.first.question must be a text in quotes, not 3"),
         (with_first('{ accuracy = "high" }'), "schedule.first.accuracy must be a number, not 'high'"),
-        (with_first("{ accuracy = 1.5 }"), "schedule.first: accuracy must be more than 0 and at most 1, not 1.5"),
-        (with_first("{ accuracy = nan }"), "schedule.first: accuracy must be more than 0 and at most 1, not nan"),
+        (with_first("{ accuracy = 1.5 }"), "schedule.first: accuracy must be above 0 and at most 1, not 1.5"),
+        (with_first("{ accuracy = nan }"), "schedule.first: accuracy must be above 0 and at most 1, not nan"),
         (with_first("{ times = 1.5 }"), "schedule.first.times must be a whole number, not 1.5"),
-        (with_first("{ looks = 0 }"), "schedule.first: looks must be a whole number of at least 1, not 0"),
+        (with_first("{ looks = 0 }"), "schedule.first: looks must be at least 1, not 0"),
         (with_first("{ every = 75 }"), "schedule.first: every must be a multiple of 50, the steps made in one go, not 75"),
         (with_first("{ limit = 50 }"), "schedule.first: limit must be more than every = 100, or nobody looks, not 50"),
         (with_first('{ question = "recall" }'), "waits until 'recall' is mastered, but task 'modulo' is asked only: modulo"),
@@ -370,7 +370,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path, line: str, 
         ('schedule = { name = "end-to-end", lr = "fast" }', "unknown rate 'fast'; there is: cosine, linear, warm-up"),
         ('schedule = { name = "end-to-end", lr = { rest = "fast" } }', "unknown rate 'fast'"),
         ('schedule = { name = "end-to-end", lr = { lstm = 1 } }', "needs a 'rest'"),
-        ('schedule = { name = "end-to-end", lr = nan }', "schedule.lr must be a finite number"),
+        ('schedule = { name = "end-to-end", lr = nan }', "schedule.lr must be at least 0, not nan"),
         ('schedule = { name = "delayed", first = 5, asks = "modulo" }', "schedule.asks must be a list, not 'modulo'"),
         (
             'schedule = { name = "delayed", first = 5, covers = "all" }',
@@ -414,7 +414,7 @@ def test_the_run_that_is_wrong_is_named(tmp_path: Path) -> None:
     [
         ("[[run]\n", "is not valid TOML"),
         ("", "has no [[run]] table"),
-        ("[run]\ntask = 3", "has no [[run]] table"),
+        ("[run]\ntask = 3", "run 1: 'model' is missing"),
         ("run = []", "has no [[run]] table"),
         ("run = [1]", "[[run]] table"),
         ("[[runs]]\n", "unknown key 'runs'; runs are written as [[run]] tables"),
@@ -429,7 +429,7 @@ def test_a_file_that_holds_no_runs_is_named(tmp_path: Path, text: str, told: str
 
 def test_a_file_that_is_no_text_or_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
-    for name, told in (("bytes.toml", "is not valid TOML"), ("none.toml", "No such file"), (".", "directory")):
+    for name, told in (("bytes.toml", "is not text: save it as UTF-8"), ("none.toml", "No such file"), (".", "directory")):
         with pytest.raises(LabError, match=told) as caught:
             read_plan(tmp_path / name)
         assert str(caught.value).startswith(str(tmp_path / name))
@@ -461,7 +461,7 @@ def test_an_override_is_checked_like_the_file(tmp_path: Path, override: str, tol
     ("reference", "told"),
     [
         ("needs_width", "width"),
-        ("number", "made a int, which is not a model: it lacks 'name' and 'build'"),
+        ("number", "made an int, which is not a model: it lacks 'name' and 'build'"),
         ("ready", "ready"),
     ],
 )

@@ -348,7 +348,7 @@ def test_content_without_one_of_its_keys_is_refused(key: str) -> None:
 
 
 def test_a_run_of_another_version_of_the_results_is_refused() -> None:
-    with pytest.raises(LabError, match="made by a version of the package with other results"):
+    with pytest.raises(LabError, match="made by another version of lengthlab"):
         Run.from_json(RUN.to_json() | {"results": -1})
 
 
@@ -599,8 +599,6 @@ def test_runs_that_are_equal_have_one_id(one: Run, other: Run) -> None:
         ({"evaluate": 5}, "evaluate must be a tuple (a whole number each), not 5"),
         ({"task": 5}, "task must be a task, not 5"),
         ({"model": "lstm"}, "model must be a model, not 'lstm'"),
-        ({"task": ModuloRecall(modulus=5.0)}, "task.modulus must be a whole number, not 5.0"),
-        ({"model": lstm(16.0)}, "model.width must be a whole number, not 16.0"),
         ({"optimizer": Lstm()}, "optimizer must be an optimizer, not Lstm(layers=1)"),
     ],
 )

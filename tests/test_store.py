@@ -106,8 +106,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_rows_of_something_else_than_a_result_are_refused_with_the_folder_named(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match=r"0123456789ab: result\.json is not the result of a run"):
-        rows_in({"counts": []}, where=str(tmp_path / "0123456789ab"))
+    with pytest.raises(LabError, match=r"0123456789ab/result\.json is not the result of a run"):
+        rows_in({"counts": []}, where=str(tmp_path / "0123456789ab" / "result.json"))
 
 
 # The log

@@ -24,6 +24,8 @@ WAYS_OUT = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), f"make room; {KEPT}"),
 }
 """What to do about an error of the disk's; about any other, the same again."""
+LARGEST = 2**53
+"""Whole numbers that every reader of JSON can hold."""
 
 TRACE = "LENGTHLAB_TRACE"
 """With this in the environment, an error that nobody foresaw is shown with its stack trace."""
@@ -71,18 +73,18 @@ def require(holds: bool, text: str) -> None:
         raise LabError(text)
 
 
-def require_whole(value: object, name: str, least: int, most: int | None = None) -> None:
+def require_whole(value: object, name: str, least: int, most: int = LARGEST) -> None:
     """Refuse what is no whole number, or one out of range.
 
     >>> require_whole(0, "model.blocks", 1, 1000)
     Traceback (most recent call last):
-    lengthlab.errors.LabError: model.blocks must be at least 1 and at most 1,000, not 0
+    lengthlab.errors.LabError: model.blocks must be at least 1, not 0
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
     require(whole, f"{name} must be a whole number, not {cut(repr(value))}")
     assert isinstance(value, int)
-    end = "" if most is None else f" and at most {most:,}"
-    require(least <= value and (most is None or value <= most), f"{name} must be at least {least}{end}, not {value}")
+    require(value >= least, f"{name} must be at least {least}, not {value}")
+    require(value <= most, f"{name} must be at most {most:,}, not {cut(str(value))}")
 
 
 def require_number(
@@ -92,13 +94,15 @@ def require_number(
 
     >>> require_number("fast", "schedule.lr", least=0)
     Traceback (most recent call last):
-    lengthlab.errors.LabError: schedule.lr must be a finite number of at least 0, not 'fast'
+    lengthlab.errors.LabError: schedule.lr must be a number, not 'fast'
     """
-    number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
-    ends = (("above", above), ("of at least", least), ("less than", below), ("at most", most))
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    require(number, f"{name} must be a number, not {cut(repr(value))}")
+    exact = float(value)  # type: ignore[arg-type]
+    ends = (("above", above), ("at least", least), ("less than", below), ("at most", most))
     words = " and ".join(f"{word} {end:g}" for word, end in ends if isfinite(end))
-    fits = number and least <= value <= most and above < value < below  # type: ignore[operator]
-    require(fits, f"{name} must be a finite number {words}, not {cut(repr(value))}")
+    fits = isfinite(exact) and least <= exact <= most and above < exact < below
+    require(fits, f"{name} must be {'finite and ' if exact == inf else ''}{words}, not {value}")
 
 
 def require_names(value: object, name: str) -> None:
@@ -136,10 +140,10 @@ def explain(error: BaseException) -> str:
         return str(error)
     if isinstance(error, SystemExit):
         code = "" if error.code is None else repr(error.code)
-        return f"sys.exit({code}) is called{_place(error)}: raise an error instead that says what is wrong"
+        return f"sys.exit({code}) is called{place_of(error)}: raise an error instead that says what is wrong"
     if isinstance(error, OSError) and error.errno is not None:
-        return f"{error.filename or 'the store'}: {reason(error)}{_place(error)}"
-    return f"{type(error).__name__}: {cut(str(error), 400) or 'no text'}{_place(error)}"
+        return f"{error.filename or 'the store'}: {reason(error)}{place_of(error)}"
+    return f"{type(error).__name__}: {cut(str(error), 400) or 'no text'}{place_of(error)}"
 
 
 def reason(error: OSError) -> str:
@@ -151,8 +155,8 @@ def reason(error: OSError) -> str:
     return "; ".join(filter(None, (error.strerror or str(error), WAYS_OUT.get(error.errno or 0, KEPT))))
 
 
-def _place(error: BaseException) -> str:
-    """The innermost line of the trace that is neither ours nor a library's."""
+def place_of(error: BaseException) -> str:
+    """The innermost line of the trace that is neither ours nor a library's, in brackets; empty where there is none."""
     lines = [(frame.f_code.co_filename, number) for frame, number in walk_tb(error.__traceback__)]
     own = [f" ({Path(file).name}, line {number})" for file, number in lines if not file.startswith((*LIBRARIES, "<"))]
     return own[-1] if own else ""

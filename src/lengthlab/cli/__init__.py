@@ -18,7 +18,7 @@ from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.train import train
-from lengthlab.errors import TRACE, LabError, explain
+from lengthlab.errors import TRACE, LabError, explain, place_of
 from lengthlab.report.letters import spell
 
 
@@ -63,7 +63,8 @@ def _run() -> int:
         foreseen = isinstance(error, (LabError, OSError, SystemExit))
         if TRACE in os.environ and not foreseen:
             raise
-        _say(f"{explain(error)}{'' if foreseen else f' (set {TRACE}=1 to see all of it)'}")
+        hint = "" if foreseen or place_of(error) else f" (set {TRACE}=1 to see where)"
+        _say(f"{explain(error)}{hint}")
         return 2
 
 

@@ -10,12 +10,10 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from lengthlab.errors import LabError, cut
+from lengthlab.errors import LARGEST, LabError, cut
 from lengthlab.registry import word_for
 
 NUMBERS: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,)}
-LARGEST = 2**53
-"""Whole numbers that every reader of JSON can hold."""
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "None", None: "None"}
 
 
@@ -37,10 +35,10 @@ def check_fields(value: object, where: str) -> None:
     """Refuse a dataclass, or one inside it, with a field of another type than it says. What is equal in its content becomes the
     same (`as_hinted`), so that a run is what it will be when it is read back.
 
-    >>> from lengthlab.models import Attention
-    >>> check_fields(Attention(heads=2.5), "attention")
+    >>> from lengthlab.spec.schedule import Mastered
+    >>> check_fields(Mastered(question=5), "first")
     Traceback (most recent call last):
-    lengthlab.errors.LabError: attention.heads must be a whole number, not 2.5
+    lengthlab.errors.LabError: first.question must be a text, not 5
     """
     if is_dataclass(value) and not isinstance(value, type):
         hints = hints_of(type(value))
@@ -61,7 +59,7 @@ def check(value: object, hint: Any, where: str) -> None:
     """Refuse a value that is not of the type, or has something in it that is not."""
     check_fields(value, where)
     if type(value) is int and abs(value) > LARGEST:
-        raise LabError(f"{where} must be at most 2**53, or not every program could read it, not {value}")
+        raise LabError(f"{where} must be at most {LARGEST:,}, not {cut(str(value))}")
     if not fits(value, hint):
         raise LabError(f"{where} must be {words_for(hint)}, not {cut(repr(value))}")
 

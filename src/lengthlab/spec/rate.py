@@ -19,7 +19,7 @@ class Rate:
 
     def __post_init__(self) -> None:
         self._settle("peak")
-        require_whole(self.warm_up, "warm_up, a number of steps,", 0)
+        require_whole(self.warm_up, "warm_up", 0)
 
     def _settle(self, name: str) -> None:
         """A rate is a float, and one that can be."""

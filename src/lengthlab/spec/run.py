@@ -213,7 +213,8 @@ class Run:
     def from_json(cls, data: Mapping[str, Any]) -> Run:
         """The run of that content."""
         try:
-            require(data["results"] == RESULTS, f"made by a version of the package with other results ({data['results']})")
+            made = f"made by another version of lengthlab (results {data['results']}, not {RESULTS})"
+            require(data["results"] == RESULTS, f"{made}: use that one, or train it again")
             names = [each.name for each in fields(cls) if each.name in data or "added" not in each.metadata]
             return cls(**{name: content.from_json(data[name], data["files"]) for name in names})
         except (KeyError, TypeError, ValueError) as error:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import lengthlab
-from lengthlab.errors import LabError, explain, nearest, require
+from lengthlab.errors import LabError, explain, nearest, place_of, require
 from lengthlab.spec.own_file import PACKAGES, check_alone, check_unedited
 from lengthlab.spec.script import TYPED_IN, check_whole, definitions
 from lengthlab.started import SCRIPT
@@ -61,7 +61,7 @@ def load_text(file: str, text: str) -> ModuleType:
     if there is not None:
         return there
     module = ModuleType(_name(file, text))
-    module.__file__ = file
+    module.__file__, module.__package__ = file, ""  # none that a relative import could mean
     setattr(module, TEXT, text)
     sys.modules[module.__name__] = module  # dataclasses look their module up while they are made
     place = f"{module.__name__}/{file}"
@@ -71,10 +71,11 @@ def load_text(file: str, text: str) -> ModuleType:
             exec(compile(text, place, "exec", dont_inherit=True), vars(module))
     except BaseException as error:
         del sys.modules[module.__name__]
-        if isinstance(error, LabError) or not isinstance(error, (Exception, SystemExit)):
+        if not isinstance(error, (Exception, SystemExit)) or (isinstance(error, LabError) and file in str(error)):
             raise
         alone = "; such a file stands alone, or imports what is installed" if isinstance(error, ImportError) else ""
-        raise LabError(f"{file} cannot be loaded: {explain(error)}{alone}") from error
+        place = place_of(error) if isinstance(error, LabError) else ""  # of others it is told already
+        raise LabError(f"{file} cannot be loaded: {explain(error)}{place}{alone}") from error
     return module
 
 

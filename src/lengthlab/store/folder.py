@@ -33,7 +33,6 @@ from lengthlab.errors import LabError, explain, reason, require
 from lengthlab.store.ids import SHORT, same_run
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.log import identity, parse
-from lengthlab.text_file import Missing, read_text
 
 try:
     import fcntl
@@ -79,15 +78,13 @@ class Folder:
         """What a file of the folder says; `LabError` where it says nothing, or something else."""
         path = self.path / name
         try:
-            data = json.loads(read_text(path))
-            require(isinstance(data, dict), f"{path} is foreign")
-        except Missing:
-            raise LabError(
-                f"{path} is missing: put it back, or move the folder away and start the same command again"
-            ) from None
-        except LabError as error:
-            raise LabError(f"{error}; move it away and start the same command again") from None
-        except (ValueError, RecursionError):
+            data = json.loads(path.read_bytes())
+            require(isinstance(data, dict), "")
+        except FileNotFoundError:
+            raise LabError(f"{path} is missing: put it back, or move the folder away and start again") from None
+        except OSError as error:
+            raise LabError(f"{explain(error)}; move it away and start the same command again") from None
+        except (LabError, ValueError, RecursionError):
             raise LabError(f"{path} is truncated or foreign: move it away and start the same command again") from None
         return dict(data)
 
