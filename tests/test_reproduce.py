@@ -110,7 +110,7 @@ def test_it_says_first_how_long_it_will_take_and_then_shows_progress(trained: Tr
 
 def test_it_shows_every_cell_beside_the_papers(trained: Trained) -> None:
     out = trained.done.out
-    assert "Table 2: modulo\n14 values: " in out
+    assert "Table 2: modulo\nEvery arm: task modulo.\n14 values: " in out
     assert "Table 1" not in out
     for model, notation in NOTATION.items():
         assert f"{model}, {notation}, end-to-end: " in out

@@ -443,5 +443,19 @@ def test_every_line_of_a_section_has_as_many_cells_whatever_is_said_about_its_ar
     assert tables == {lines[0].count("|"), lines[-1].count("|")}
 
 
+def test_chance_is_what_the_task_says() -> None:
+    size = replace(TINY.size("cpu"), chance={"recall": 0.25})
+    study = Study("mine", "", "", tiny_run, (size,), arms=(ARM,))
+    with pytest.raises(LabError, match=r"chance is 0\.1 for 'recall', the size says 0\.25"):
+        study.runs("cpu", [0])
+    assert study.run(ARM, "cpu").task.chances(3) == pytest.approx(TINY.size("cpu").chance)
+
+
+def test_a_page_says_which_seeds_of_those_wanted_there_are() -> None:
+    text = markdown(page_of("remedies"))
+    assert "Seeds: 0, 1, of the 3 that the study asks for;" in text
+    assert "asks for" not in markdown(page_of("far", rows=rows_of("far", "gpu", (0, 1, 2))))
+
+
 def test_checking_pages_takes_no_other_option(call: Call) -> None:
     call("reproduce", "--check", "--size", "nonsense", "far").refused("--check compares committed pages")
