@@ -46,7 +46,7 @@ def test_every_file_it_links_to_is_there() -> None:
 def test_every_room_it_draws_is_there_and_none_is_left_out() -> None:
     package = README.parent / "src" / "lengthlab"
     drawn = set(re.findall(r"^  (\w+(?:\.py|/))", TEXT, re.MULTILINE)) | set(re.findall(r"\((\w+\.py):", TEXT))
-    drawn |= set(re.findall(r"; (\w+\.py):", TEXT))
+    drawn |= set(re.findall(r";\s+(\w+\.py):", TEXT))
     rooms = {path.name + ("/" if path.is_dir() else "") for path in package.iterdir() if not path.name.startswith("_")}
     assert rooms - drawn == {"errors.py", "py.typed"}
     assert drawn <= rooms

@@ -250,7 +250,7 @@ def test_a_study_that_cannot_be_is_refused(change: dict[str, object], said: str)
     ("run", "said"),
     [
         (lambda arm, size: 1 / 0, "its run cannot be made: ZeroDivisionError"),
-        (lambda arm, size: None, "'run' gave a NoneType, not a Run"),
+        (lambda arm, size: None, "'run' gave None, not a Run"),
         (
             lambda arm, size: replace(tiny_run(arm, size), lengths=(1, 2)),
             "its run trains on lengths [1, 2]",
@@ -308,11 +308,12 @@ def test_rows_of_two_sizes_are_never_mixed(tmp_path: Path) -> None:
     sources = (str(ROOT / "published"),)
     sized = {size: read_results(FAR, sources, size) for size in ("gpu", "cpu")}
     runs = {size: {row.run for row in results.rows} for size, results in sized.items()}
-    assert all(len(each) == 3 for each in runs.values())
+    assert {size: len(each) for size, each in runs.items()} == {"gpu": 12, "cpu": 3}
     assert not runs["gpu"] & runs["cpu"]
     for size, results in sized.items():
         score = results.series(FAR.arms[0]).at(400)
-        assert {row.run for row in score.rows} == runs[size]
+        assert len(score.rows) == 3
+        assert {row.run for row in score.rows} <= runs[size]
     # Nor are new rows, which say their size themselves, whatever else is in the file.
     (tmp_path / "results.jsonl").write_text(as_jsonl([*sized["gpu"].rows, *sized["cpu"].rows]))
     for size, results in sized.items():
@@ -398,7 +399,7 @@ def test_a_claim_may_allow_exceptions() -> None:
     results = read_results(find_study("remedies"), (str(ROOT / "published"),))
     kept = results.findings()[0]
     assert (kept.verdict, len(kept.against)) == ("holds", 1)
-    assert "29 of 30 checks hold; not rotary, stick-breaking, delayed (0.306 at n=1000)" in kept.evidence
+    assert "29 of 30 checks hold; not rotary, stick-breaking, delayed (0.227 at n=1000)" in kept.evidence
 
 
 def test_experiments_are_listed_and_shown_with_a_users_own(call: Call) -> None:

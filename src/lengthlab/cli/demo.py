@@ -36,7 +36,7 @@ def demo(seed: int, store: str, device: str, progress: bool, as_json: bool) -> N
     from lengthlab.cli.work import show, work
     from lengthlab.experiments.demo import demo as runs_of_demo
 
-    curves = work(runs_of_demo([seed]), store, device, progress=progress, experiment="demo")
+    curves = work(runs_of_demo([seed]), store, device, progress=progress)
     show(curves, as_json)
     click.echo(summary(curves), err=as_json)
     for path in write_report(curves, Path(store) / f"demo-seed-{seed}"):

@@ -30,7 +30,6 @@ def work(
     workers: int | None = None,
     precision: str | None = None,
     progress: bool = True,
-    experiment: str = "",
 ) -> list[Curve]:
     """Train what is missing; curves have the lengths that the runs ask for, whatever else was measured of them. Runs that fail
     are named on standard error; exit code 1 if others went well, 2 if none did.
@@ -49,7 +48,7 @@ def work(
     for outcome in failed:
         say(f"lengthlab: {_failure(outcome)}", err=True)
     folders = [Store(store).folder(outcome.run.id) for outcome in outcomes if not outcome.error]
-    curves, problems = read_curves(folders, experiment)
+    curves, problems = read_curves(folders)
     if problems:
         raise LabError("; ".join(problems))
     asked = {run.id[:SHORT]: run.measured_at for run in runs}

@@ -38,7 +38,8 @@ def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Bloc
         entries = tuple(map(_entry, settings))
         blocks.append(Scores(entries, tuple(lengths), settings[0].first.trained, each_seed=each_seed))
     numbers = Details("Every number, with seeds, range, interval and samples", (_numbers(settings),))
-    return [*blocks, numbers, _figure(settings, name)]
+    origins = Details("Where they come from", (_origins(settings),))
+    return [*blocks, numbers, origins, _figure(settings, name)]
 
 
 def _kind(group: Sequence[Setting]) -> str:
@@ -92,6 +93,23 @@ def _row(score: Score, tokens: bool) -> list[str]:
     spread, interval = ["–" if each is None else f"{each[0]:.3f}–{each[1]:.3f}" for each in ends]
     share = ["–" if score.tokens is None else f"{score.tokens:.3f}"] if tokens else []
     return [f"{score.mean or 0.0:.3f}", seeds, spread, interval, f"{score.samples:,}", *share]
+
+
+def _origins(settings: Sequence[Setting]) -> Table:
+    """Which run a seed is, and how it was made."""
+    rows: list[tuple[Words, ...]] = []
+    for setting in settings:
+        for curve in setting.curves:
+            made, run = curve.made, Span(curve.first.run, "code")
+            told = (
+                str(made["commit"] or "–"),
+                f"{made['steps']:,}",
+                f"{made['seconds']:,.0f}",
+                made["precision"],
+                made["date"],
+            )
+            rows.append((setting.name, str(curve.first.seed), run, *told))
+    return Table(("setting", "seed", "run", "commit", "steps", "seconds", "precision", "date"), tuple(rows))
 
 
 def _entry(setting: Setting) -> Entry:
