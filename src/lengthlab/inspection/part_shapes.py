@@ -13,6 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError, explain, require
+from lengthlab.models.mixer import LaidOut
+from lengthlab.models.model import Network
 from lengthlab.models.wiring import Links, PostNorm, PreNorm, Sum
 from lengthlab.registry import is_ours
 
@@ -71,10 +73,12 @@ def _shapes(given: tuple[Any, ...]) -> str:
 
 
 def _parts(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Modules that are not ours, right inside one that is; of PyTorch's own, those that stand in a composition."""
+    """Modules that are not ours, right inside a mixer or a composition that is; of PyTorch's own, only what is composed."""
     for prefix, parent in network.named_modules():
+        if not isinstance(parent, (Network, LaidOut)) or not is_ours(type(parent)):
+            continue
         for name, part in parent.named_children():
             standing = isinstance(parent, COMPOSED) or name == "body"
             foreign = not type(part).__module__.startswith("torch.")
-            if is_ours(type(parent)) and not is_ours(type(part)) and (standing or foreign):
+            if not is_ours(type(part)) and (standing or foreign):
                 yield f"{prefix}.{name}".lstrip("."), part
