@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import lengthlab
-from command import Call
+from command import Call, Done
 from lengthlab.cli.demo import next_steps, summary
 from lengthlab.cli.report import write_report
 from lengthlab.cli.work import show, work
@@ -27,6 +27,7 @@ from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Schedule
 from lengthlab.store import Store
+from scripts import start_command
 
 COMMANDS = ("demo", "train", "reproduce", "evaluate", "report", "delay", "check", "tasks", "models", "experiments")
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -64,7 +65,7 @@ def in_process(*words: object, **options: object) -> subprocess.CompletedProcess
 class Trained:
     plan: Path
     store: Path
-    done: subprocess.CompletedProcess[str]
+    done: Done
 
     @property
     def runs(self) -> list[Run]:
@@ -80,7 +81,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("trained")
     plan = folder / "plan.toml"
     plan.write_text(PLAN)
-    return Trained(plan, folder / "runs", in_process("train", plan, "--store", folder / "runs"))
+    process = start_command(folder, "train", str(plan), "--store", str(folder / "runs"))
+    process.join(300)
+    said = [(folder / name).read_text() for name in ("out.txt", "err.txt")]
+    return Trained(plan, folder / "runs", Done(process.exitcode or 0, *said))
 
 
 @pytest.fixture
@@ -120,8 +124,8 @@ def test_the_version_is_the_packages(call: Call) -> None:
 
 
 def test_training_prints_the_table_and_where_it_comes_from(trained: Trained) -> None:
-    assert trained.done.returncode == 0
-    out = trained.done.stdout
+    assert trained.done.code == 0
+    out = trained.done.out
     for word in ("Accuracy by length", "lstm", "end-to-end", "hybrid-block", "delayed", "n=4", "n=8", "modulo", "recall"):
         assert word in out
     assert "n = 1…4. Seeds 0, 1" in out
@@ -136,13 +140,13 @@ def test_training_leaves_a_finished_folder_for_every_run_and_nothing_beside(trai
 
 
 def test_without_a_terminal_progress_is_plain_lines(trained: Trained) -> None:
-    lines = trained.done.stderr.splitlines()
-    assert "\x1b" not in trained.done.stderr
+    lines = trained.done.err.splitlines()
+    assert "\x1b" not in trained.done.err
     for run in trained.runs:
         own = [line for line in lines if line.startswith(f"{run.model.name}, ") and f", seed {run.seed}: " in line]
         assert f"finished  step {run.steps}/{run.steps}  loss " in own[-1]
     assert lines[0].startswith("training on ")
-    assert len(lines) < 10
+    assert len(lines) < 40
 
 
 def watched(run: Run, store: Path, log: Sequence[dict[str, object]], capsys: pytest.CaptureFixture[str]) -> str:
@@ -185,7 +189,7 @@ def test_a_run_that_has_logged_nothing_waits(trained: Trained, tmp_path: Path, c
 
 def test_in_a_terminal_a_live_table_shows_a_row_for_each_run_and_a_line_for_all(trained: Trained, tmp_path: Path) -> None:
     mine, theirs = pty.openpty()
-    command = [sys.executable, "-m", "lengthlab", "train", str(trained.plan), "--store", str(tmp_path)]
+    command = [sys.executable, "-m", "lengthlab", "train", str(trained.plan), "--store", str(tmp_path), "--set", "evaluate=[4]"]
     wide = os.environ | {"COLUMNS": "140", "TERM": "xterm"}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=wide)
     os.close(theirs)
@@ -214,7 +218,7 @@ def read_all(terminal: int) -> str:
 def test_the_same_command_again_only_reads(call: Call, trained: Trained) -> None:
     before = trained.files()
     done = call("train", trained.plan, "--store", trained.store)
-    assert (done.code, done.out.split()) == (0, trained.done.stdout.split())
+    assert (done.code, done.out.split()) == (0, trained.done.out.split())
     assert trained.files() == before
 
 
@@ -331,10 +335,9 @@ def test_the_demo_at_a_tiny_size_and_what_it_says_to_type_next(
     assert {row["length"] for row in rows} == {5, 10, 20, 30, 40, 60}
     said = summary(curves)
     assert all(word in said for word in ("end-to-end", "delayed", "at n=10", "at n=30", "at n=60"))
-    for line in next_steps(curves, str(tmp_path))[1:]:
-        typed = shlex.split(line.partition("#")[0])
-        assert typed[0] == "lengthlab"
-        assert call(*typed[1:]).code == 0, line
+    _, measure, _, report = [shlex.split(line.partition("#")[0]) for line in next_steps(curves, str(tmp_path))]
+    assert call(*measure[1:]).code == 0
+    assert report == ["lengthlab", "report", str(tmp_path)]
     paths = write_report(curves, tmp_path / "demo-seed-0")
     assert {path.name for path in paths} == {"table.md", "table.csv", "table.json", "accuracy.png", "accuracy.svg"}
 

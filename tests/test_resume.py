@@ -26,6 +26,7 @@ DIE = "import os, signal\ndie = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
 CHECKPOINT_ALWAYS = """
 from lengthlab.training import recorder
 recorder.FIRST_CHECKPOINT_SECONDS = recorder.CHECKPOINT_SECONDS = 0.0"""
+CHECKPOINT_NEVER = CHECKPOINT_ALWAYS.replace("0.0", "1e9")  # but at the end of a phase, however slow the machine is
 DIE_AT_STEP = """
 from lengthlab.training.state import TrainState
 advance = TrainState.advance
@@ -41,9 +42,9 @@ store.os.replace = dying"""
 
 # How to die, and the step that is kept then.
 MOMENTS = {
-    "before the first checkpoint": (DIE_AT_STEP.format(step=52), 0),
+    "before the first checkpoint": (CHECKPOINT_NEVER + DIE_AT_STEP.format(step=52), 0),
     "in the first phase, with a checkpoint half written": (CHECKPOINT_ALWAYS + DIE_IN_CHECKPOINT.format(number=52), 51),
-    "at the phase boundary": (DIE_AT_STEP.format(step=55), 55),
+    "at the phase boundary": (CHECKPOINT_NEVER + DIE_AT_STEP.format(step=55), 55),
     "in the last phase": (CHECKPOINT_ALWAYS + DIE_AT_STEP.format(step=105), 105),
     "while measuring": ("from lengthlab.training import recorder\nrecorder.accuracy = die", 110),
 }
