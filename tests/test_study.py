@@ -248,7 +248,7 @@ def test_a_study_that_cannot_be_is_refused(change: dict[str, object], said: str)
     ("run", "said"),
     [
         (lambda arm, size: 1 / 0, "its run cannot be made: ZeroDivisionError"),
-        (lambda arm, size: None, "'run' gave a NoneType, not a Run"),
+        (lambda arm, size: None, "'run' gave None, not a Run"),
         (
             lambda arm, size: replace(tiny_run(arm, size), lengths=(1, 2)),
             "its run trains on lengths [1, 2]",

@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from torch import nn
 
-from lengthlab.errors import LabError, a_kind, explain, nearest, require
+from lengthlab.errors import LabError, a_kind, explain, nearest, require, require_names
 from lengthlab.models.model import AnyModel
 from lengthlab.models.module import VOCABULARY, Module, makes_module, needs_vocabulary
 from lengthlab.registry import kind_of, look_up, registered, word_for
@@ -32,6 +32,7 @@ KEYS = (*RUN, "seeds")
 def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
     """The runs of a file, `task.modulus=7` and the like applied to each."""
     path = Path(path)
+    require_names(overrides, "what is set")
     try:
         tables = tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
