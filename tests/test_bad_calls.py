@@ -175,7 +175,7 @@ CALLS: list[tuple[Callable[..., Any], str]] = [
     (lambda: ll.read_plan("nowhere.toml"), "nowhere.toml: No such file"),
     (lambda: ll.read_plan("empty"), "a file is wanted there, not a folder"),
     (lambda: ll.read_plan("loop.toml"), "a link that leads to itself"),
-    (lambda: ll.read_plan("plan.toml", "batch=4"), "a list of key=value, like ['batch=4'], not 'batch=4'"),
+    (lambda: ll.read_plan("plan.toml", "batch=4"), "what is set must be a list of names, like ['batch=4'], not 'batch=4'"),
     (lambda: ll.read_plan("plan.toml", ["batch"]), "write it as key=value"),
     # delay
     (lambda: ll.delay_attention(5), "an nn.Module, not an int"),

@@ -23,7 +23,7 @@ def device_named(name: str = AUTO) -> torch.device:
     >>> device_named("cpu")
     device(type='cpu')
     """
-    name = _best() if name == AUTO else name
+    name = _best() if name == AUTO else str(name)
     if name.startswith("cuda"):
         # The streams of a process share 8 queues to the GPU, unless it is told otherwise before it is first touched.
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")

@@ -33,8 +33,7 @@ def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, devic
     require(named or not path.parent.name, f"'{run}' is no run folder: it has no run.json")
     folder = Folder(path) if named else Store(store).find(run)
     for wanted in ((), lengths):  # what is there is read first: nothing is added to what cannot be shown
-        if wanted:
-            measure(folder, wanted, device, samples, trust)
+        measure(folder, wanted, device, samples, trust)
         curves, problems = read_curves([folder])
         require(not problems, "; ".join(problems))
     show([curve.at(lengths) for curve in curves], as_json)

@@ -36,7 +36,7 @@ class Named:
     part: Part
 
     def __post_init__(self) -> None:
-        allowed = self.name.replace("-", "").replace("_", "").isalnum()
+        allowed = isinstance(self.name, str) and self.name.replace("-", "").replace("_", "").isalnum()
         require(allowed, f"the name of a part is made of letters, digits, - and _, not '{self.name}'")
 
     def build(self, width: int) -> nn.Module:

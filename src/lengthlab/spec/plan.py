@@ -21,7 +21,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from lengthlab.errors import LabError, nearest, require
+from lengthlab.errors import LabError, nearest, require, require_names
 from lengthlab.spec.grid import Choice, choices, label_of
 from lengthlab.spec.hints import hints_of
 from lengthlab.spec.run import Run
@@ -38,6 +38,7 @@ THINGS = ("task", "model", "schedule", "optimizer")
 def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
     """The runs of a file, `task.modulus=7` and the like applied to each."""
     path = Path(path)
+    require_names(overrides, "what is set")
     tables = _tables(path)
     runs: dict[str, Run] = {}
     for number, table in enumerate(tables["run"] or [{}], start=1):

@@ -240,6 +240,7 @@ class Store:
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
+        require(os.fspath(root) != "", "name a folder to keep runs in: an empty text would be this one")
         self.root = Path(root)
 
     def prepare(self) -> None:

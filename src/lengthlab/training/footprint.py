@@ -38,7 +38,7 @@ def _require(run: Run, needed: Mapping[str, int], device: str) -> None:
     total, there = sum(needed.values()), memory_of(device)
     if total > there:
         most = max(needed, key=needed.__getitem__)
-        told = f"{run.label} would need at least {in_bytes(total)} of memory, and {device} has {in_bytes(there)}"
+        told = f"{run.title} would need at least {in_bytes(total)} of memory, and {device} has {in_bytes(there)}"
         raise LabError(f"{told}; most of it ({in_bytes(needed[most])}) for {most}")
 
 
