@@ -18,6 +18,7 @@ from lengthlab.training import train
 
 torch.set_num_threads(1)
 here.START_SECONDS = inf  # tests train where they stand, however busy the machine is; those of workers ask for them
+os.environ.pop("COLUMNS", None)  # whoever runs tests side by side may set it, and tables are as wide as it says
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a hundred workers are started, and need not compile the package each
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel's module is loaded

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lengthlab.cli.names import names_in
-from lengthlab.cli.pages import say, tell
+from lengthlab.cli.pages import tell
 from lengthlab.errors import LabError, nearest
 from lengthlab.registry import kebab
 from lengthlab.report.page import visible
@@ -88,7 +88,7 @@ def models(name: str | None, as_json: bool) -> None:
             click.echo(json.dumps({"name": model.name, "network": lines}, indent=1))
         else:
             for line in (f"{model.name}: {lines[0]}", *lines[1:]):
-                say(line)
+                tell(visible(line))
         return
     off = _off(model, vocabulary)
     parts = outline(model, vocabulary, off)
@@ -96,7 +96,7 @@ def models(name: str | None, as_json: bool) -> None:
         click.echo(json.dumps([asdict(part) for part in parts], indent=1))
         return
     total = sum(part.parameters for part in parts if part.depth == 0)
-    say(f"{model.name}: width {model.width}, {total:,} parameters (vocabulary of {vocabulary})")
+    tell(visible(f"{model.name}: width {model.width}, {total:,} parameters (vocabulary of {vocabulary})"))
     for part in parts:
         mark = click.style(", off while delayed", fg="cyan") if part.path in off else ""
         tell(f"{part.parameters:>12,}  {'  ' * part.depth}{visible(part.text)}{mark}")
@@ -140,12 +140,12 @@ def experiments(name: str | None, as_json: bool) -> None:
         click.echo(json.dumps([{"id": run.id, **run.to_json()} for _, run in arms], indent=1))
         return
     for line in _paragraphs(study.about or study.question if study else about["demo"]):
-        say(line)
+        tell(visible(line))
     click.echo("\nRuns of seed 0:")
     for arm, run in {run.id: (arm, run) for arm, run in arms}.values():
         bound = " at most" if phases_in(run.to_json()).open_ended() else ""
         steps = f"{run.steps:,} steps of {run.batch} samples{bound}"
-        say(f"  {run.id}  {arm}; task {run.task.name}, {steps}")
+        tell(visible(f"  {run.id}  {arm}; task {run.task.name}, {steps}"))
 
 
 def _list(texts: Mapping[str, str], as_json: bool) -> None:

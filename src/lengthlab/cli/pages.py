@@ -17,11 +17,10 @@ COLUMN = re.compile(r" {2,}(?=\S)")
 
 
 def say(text: str, err: bool = False) -> None:
-    """A line, whatever is in it: nothing that a terminal would obey."""
-    if err:
-        click.echo(visible(text), err=True)
-    else:
-        tell(visible(text))
+    """A line, whatever is in it: nothing that a terminal would obey. It is one line, however long: paths and commands in it are
+    copied.
+    """
+    click.echo(visible(text), err=err)
 
 
 def tell(lines: str) -> None:
