@@ -128,7 +128,7 @@ CALLS: list[tuple[Callable[..., Any], str]] = [
     (lambda: ll.tasks.ModuloRecall(modulus="2"), "task.modulus must be a whole number, not '2'"),
     (lambda: ll.tasks.ModuloRecall(modulus=5.0), "task.modulus must be a whole number, not 5.0"),
     (lambda: ll.tasks.ModuloRecall(keys=None), "task.keys must be a whole number, not None"),
-    (lambda: ll.tasks.ModuloRecall(keys=10**12), "task.keys must be at most 1,000,000, not 1000000000000"),
+    (lambda: ll.tasks.ModuloRecall(keys=10**12), "task.keys = 1000000000000 would need at least 60 TB of memory"),
     (lambda: ll.tasks.ModuloRecall(questions="modulo"), "task.questions must be"),
     (lambda: ll.tasks.Mixture((TASK,)), "two tasks or more"),
     (lambda: ll.tasks.Mixture((TASK, TASK)), "names of their own"),

@@ -194,15 +194,21 @@ def test_a_study_of_ones_own_that_is_none_is_refused(call: Call, desk: Path, com
     refuse(call, desk, f"{command} mine.py:STUDY", ("mine.py", *case[1:]))
 
 
+LATE = "if self.training: sys.exit(0)\n        return self.head(self.table(tokens_BT))"
+
+
 @pytest.mark.parametrize(
-    ("text", "chosen", "line"),
+    ("text", "chosen", "line", "begun"),
     [
-        (task(DRAW="raise SystemExit(0)"), 'task = "mine.py:Mine"', 10),
-        (net(forward="sys.exit(0)"), 'model = "mine.py:Net"', 13),
+        (task(DRAW="raise SystemExit(0)"), 'task = "mine.py:Mine"', 10, False),
+        (net(forward="sys.exit(0)"), 'model = "mine.py:Net"', 13, False),
+        (net(forward=LATE), 'model = "mine.py:Net"', 13, True),
     ],
-    ids=["draw", "forward"],
+    ids=["draw", "forward", "forward in training"],
 )
-def test_a_file_that_exits_while_it_trains_fails_its_run_with_a_record(desk: Path, text: str, chosen: str, line: int) -> None:
+def test_a_file_that_exits_is_refused_or_fails_its_run_with_a_record(
+    desk: Path, text: str, chosen: str, line: int, begun: bool
+) -> None:
     (desk / "mine.py").write_text(text)
     old = next(each for each in RUN.splitlines() if each.startswith(chosen.split()[0]))
     schedule = 'schedule = { name = "end-to-end", joint = 2 }'
@@ -211,4 +217,6 @@ def test_a_file_that_exits_while_it_trains_fails_its_run_with_a_record(desk: Pat
     (run,) = read_plan(desk / "own.toml")
     with pytest.raises(LabError, match=rf"sys\.exit\(0\) is called \(mine\.py, line {line}\)"):
         train(run, desk / "runs")
-    assert EXIT in (desk / "runs" / run.id / "failure.json").read_text()
+    kept = desk / "runs" / run.id / "failure.json"
+    assert kept.exists() == begun
+    assert not begun or EXIT in kept.read_text()

@@ -315,4 +315,4 @@ def test_bad_words_end_in_one_line(call: Call, tmp_path: Path) -> None:
     call("bench", "--device", "meta").refused("meta")
     call("bench", "--device", "toaster").refused("device 'toaster' is not available")
     (tmp_path / "file").write_text("")
-    call("bench", "--device", "cpu", "--out", tmp_path / "file" / "bench").refused("--out", "cannot be made")
+    call("bench", "--device", "cpu", "--out", tmp_path / "file" / "bench").refused("--out", "is not writable")

@@ -276,7 +276,7 @@ def test_a_state_that_is_not_carried_is_found_at_the_step(file: Path) -> None:
 
 def test_a_step_that_fails_is_told(file: Path) -> None:
     report = checked(file, "Crashes")
-    assert failed(report) == {STEP: "it fails: IndexError: no second step"}
+    assert failed(report) == {STEP: "it fails: IndexError: no second step (mine.py, line 84)"}
     assert report.state is None
 
 

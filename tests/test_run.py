@@ -164,7 +164,7 @@ def test_every_part_of_the_package_is_built_in() -> None:
 
 def test_every_field_that_can_be_changed_is_changed_below() -> None:
     changed = {name for change in CHANGES.values() for name in change}
-    assert changed | {"evaluate"} == {field.name for field in fields(Run)}
+    assert changed | {"evaluate", "label"} == {field.name for field in fields(Run)}
 
 
 def test_any_change_but_that_of_evaluate_is_another_run() -> None:
@@ -260,8 +260,9 @@ def test_a_run_is_measured_at_multiples_of_its_longest_length_as_far_as_the_task
     assert replace(RUN, evaluate=(), lengths=(1, 12)).measured_at == (12, 24)
 
 
-def test_the_label_says_model_schedule_and_seed() -> None:
-    assert RUN.label == "sandwich delayed seed 3"
+def test_the_title_says_label_or_model_and_schedule_and_seed() -> None:
+    assert RUN.title == "sandwich delayed seed 3"
+    assert replace(RUN, label="ours").title == "ours seed 3"
 
 
 def test_lists_are_as_good_as_tuples() -> None:

@@ -129,7 +129,8 @@ def _claimed(runs: Mapping[str, Run], store: Store) -> tuple[list[Run], dict[str
     for run_id, run in runs.items():
         folder = store.folder(run_id)
         try:
-            claim(folder, run)
+            if not folder.finished or run.label:  # a finished run may be called otherwise
+                claim(folder, run)
             left += [] if folder.finished else [run]
         except LabError as error:
             broken[run_id] = str(error)
