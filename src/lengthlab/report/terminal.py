@@ -179,15 +179,20 @@ def _legend(tables: Sequence[Scores]) -> str:
     tokens = "; tokens: the share of right tokens, where answers have several" if several else ""
     marks = ", ".join(f"{mark} {verdict}" for verdict, (mark, _) in MARKS.items())
     compared = f" {marks}." if tables[0].reference else ""
-    differ = (
-        "How much seeds differ is in their own lines; low and high are"
-        if tables[0].each_seed
-        else ("Lowest and highest are those of the seeds; low and high, of one seed alone, are")
-    )
-    return (
-        f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}. {differ} the ends of Wilson's interval "
-        f"at 95 % over the samples of all seeds together, in which that is not{tokens}.{compared}"
-    )
+    return f"Shares of samples that are right, means over seeds, green above {GOOD:.2f}. {_spreads(tables)}{tokens}.{compared}"
+
+
+def _spreads(tables: Sequence[Scores]) -> str:
+    """What the lines below a mean are."""
+    if tables[0].each_seed:
+        return (
+            "How much seeds differ is in their own lines; low and high are the ends of Wilson's interval at 95 % over the samples "
+            "of all seeds together, in which that is not"
+        )
+    seeds = [len(entry.series[0].seeds) for table in tables for entry in table.entries]
+    several = ["Lowest and highest are those of the seeds"] if max(seeds) > 1 else []
+    alone = ["Low and high are the ends of Wilson's interval at 95 % over the samples of one seed"] if min(seeds) == 1 else []
+    return ". ".join([*several, *alone])
 
 
 def as_text(page: Page, width: int = 80) -> str:
