@@ -186,8 +186,8 @@ def _spreads(tables: Sequence[Scores]) -> str:
     """What the lines below a mean are."""
     if tables[0].each_seed:
         return (
-            "How much seeds differ is in their own lines; low and high are the ends of Wilson's interval at 95 % over the samples "
-            "of all seeds together, in which that is not"
+            "How much seeds differ is in their own lines; low and high are the ends of Wilson's interval at 95 % over the "
+            "samples of all seeds together, in which that is not"
         )
     seeds = [len(entry.series[0].seeds) for table in tables for entry in table.entries]
     several = ["Lowest and highest are those of the seeds"] if max(seeds) > 1 else []
