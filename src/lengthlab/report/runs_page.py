@@ -11,9 +11,6 @@ from lengthlab.report.scores import GOOD, Score, samples_told
 from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
 
-BAD = 0.6
-"""Red below this."""
-
 
 def runs_page(curves: Sequence[Curve], each_seed: bool = False) -> Page:
     """What is shown of runs; `each_seed` shows every seed beside the range over them."""
@@ -61,7 +58,7 @@ def _overview(best: Best) -> Table:
 def _cell(score: Score) -> Words:
     if score.mean is None:
         return "–"
-    return Span(f"{score.mean:.3f}", "good" if score.mean > GOOD else "bad" if score.mean < BAD else "")
+    return Span(f"{score.mean:.3f}", "good" if score.mean > GOOD else "")
 
 
 def _measured(settings: Sequence[Setting]) -> dict[int, list[int]]:
