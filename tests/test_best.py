@@ -111,6 +111,44 @@ def test_one_setting_says_how_far_it_reaches(tmp_path: Path) -> None:
     assert sentence(found) == "lstm, end-to-end: above 0.90 to n = 10, the training length (parity); one seed."
 
 
+def test_what_was_not_measured_where_it_counts_does_not_tie(tmp_path: Path) -> None:
+    short = {10: 1000, 20: 990}
+    assert names(best(tmp_path, {0.1: [GOOD], 0.2: [short]})) == ["lr 0.1"]
+    assert names(best(tmp_path / "late", {0.1: [GOOD], 0.2: [{40: 950}]})) == ["lr 0.1"]
+    assert names(best(tmp_path / "far", {0.1: [{**GOOD, 80: 300}], 0.2: [{80: 910}]})) == ["lr 0.1"]
+
+
+def test_settings_that_differ_before_the_reach_do_not_tie(tmp_path: Path) -> None:
+    assert names(best(tmp_path, {0.1: [GOOD], 0.2: [{**GOOD, 10: 500}]})) == ["lr 0.1"]
+
+
+def test_the_reach_is_that_of_all_seeds(tmp_path: Path) -> None:
+    found = best(tmp_path, {0.1: [GOOD, {**GOOD, 500: 990}]})
+    assert found.reach == 40
+
+
+def test_settings_on_other_numbers_of_samples_stand_in_tables_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path, "a", 0.1, 0, GOOD)
+    write(tmp_path, "b", 0.2, 0, {10: 10, 20: 10, 40: 10}, total=100)
+    text = as_text(runs_page(results(tmp_path).curves))
+    many, few = text.split("On 1,000 samples each:")[1].split("On 100 samples each:")
+    assert "0.99" in many
+    assert "0.10" not in many
+    assert "0.10" in few
+
+
+def test_another_text_of_the_task_is_another_task(tmp_path: Path) -> None:
+    for letter, lr, text in (("a", 0.1, "easy"), ("b", 0.2, "hard")):
+        write(tmp_path, letter, lr, 0, GOOD, task={"kind": "my.py:Mine"}, files={"my.py": text})
+    assert len(runs_page(results(tmp_path).curves).figures) == 2
+
+
+def test_a_setting_named_like_a_number_has_a_column_of_its_own(tmp_path: Path) -> None:
+    for letter, lr, tokens in (("a", 0.1, 1), ("b", 0.1001, 2)):
+        write(tmp_path, letter, lr, 0, GOOD, model={"kind": "module", "arguments": {"tokens": tokens}})
+    assert {row["tokens (setting)"] for row in results(tmp_path)} == {1, 2}
+
+
 @given(st.lists(st.lists(st.integers(0, 100), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_the_best_reaches_as_far_as_any_and_is_ranked_first(rights: list[list[int]]) -> None:
     import tempfile

@@ -133,6 +133,7 @@ def test_a_grid_without_lists_is_one_run() -> None:
         ({"seed": 3}, "a grid takes seeds, like seeds=range\\(3\\)"),
         ({"seeds": 3}, "seeds must be a list of them"),
         ({"seeds": []}, "at least one seed"),
+        ({"seeds": [0, 0]}, "seeds must differ"),
         ({"width": 3}, "a grid takes what a Run takes"),
         ({"batch": [4, 0]}, "batch 0: batch must be"),
     ],
@@ -159,3 +160,26 @@ def test_merging_leaves_what_is_merged_as_it_was() -> None:
     assert merged(old, {"model": {"width": 8}, "seed": 3}) == {"model": {"name": "lstm", "width": 8}, "seed": 3}
     assert old == {"model": {"name": "lstm", "width": 4}, "seeds": [0, 1]}
     assert merged({"model": "lstm"}, {"model": {"width": 8}}) == {"model": {"name": "lstm", "width": 8}}
+
+
+def test_a_name_in_the_grid_leaves_the_rest_of_the_default_as_it_is(tmp_path: Path) -> None:
+    text = SWEEP.replace("model.width = 16", 'model = { name = "lstm-on-attention", width = 16 }')
+    assert {run.model.width for run in plan(tmp_path, text)} == {16}  # type: ignore[attr-defined]
+    more = SWEEP.replace("model.name =", "model.width = [16, 32]\nmodel.name =")
+    assert len(plan(tmp_path, more)) == 36
+
+
+def test_one_run_named_twice_is_measured_wherever_it_is_asked_for(tmp_path: Path) -> None:
+    defaults = SWEEP.split("[grid]")[0].replace("model.width = 16", 'model = "hybrid-block"').replace("[0, 1, 2]", "[0]")
+    (run,) = plan(tmp_path, defaults + "[[run]]\nevaluate = [5]\n[[run]]\nevaluate = [10]\n")
+    assert run.evaluate == (5, 10)
+    assert "two labels for one run" in complaint(tmp_path, defaults + '[[run]]\nlabel = "a"\n[[run]]\nlabel = "b"\n')
+
+
+def test_a_label_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    assert "label must be a text" in complaint(tmp_path, SWEEP.replace("[grid]", "label = 5\n[grid]"))
+
+
+def test_pairs_in_a_grid_are_said_as_pairs(tmp_path: Path) -> None:
+    told = complaint(tmp_path, SWEEP.replace("schedule.lr = [1e-4, 3e-4, 1e-3]", "lengths = [[1, 4], [4, 1]]"))
+    assert "lengths 4…1" in told

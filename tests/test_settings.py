@@ -111,3 +111,21 @@ def test_a_label_and_what_is_measured_do_not_change_the_id() -> None:
     assert replace(run, label="mine").settings == run.settings
     assert "label" not in run.to_json()
     assert ll.Run.from_json(replace(run, label="mine").to_json()).label == "mine"
+
+
+def test_steps_are_said_of_each_phase_and_rates_of_parts_together() -> None:
+    steps = [made(schedule=ll.delayed(first, joint)) for first, joint in ((400, 1600), (800, 1200))]
+    assert named(*steps) == ["phase 1 steps 400, phase 2 steps 1600", "phase 1 steps 800, phase 2 steps 1200"]
+    rates: list[Any] = [1e-3, {"attention": 1e-3, "rest": 2e-3}]
+    assert named(*(made(schedule=ll.end_to_end(10, lr=lr)) for lr in rates)) == ["lr 0.001", "lr attention 0.001, rest 0.002"]
+
+
+def test_numbers_that_are_close_are_told_apart_and_a_broken_content_breaks_nothing() -> None:
+    assert named(*(made(schedule=ll.end_to_end(10, lr=lr)) for lr in (0.001, 0.0010000001))) == ["lr 0.001", "lr 0.0010000001"]
+    broken = {"a": {"schedule": {"name": "x", "phases": []}}, "b": {"schedule": {"name": "x", "phases": [{"lr": 1}]}}}
+    assert len(name_runs(broken).names) == 2
+
+
+def test_things_of_one_name_and_of_different_classes_are_told_apart() -> None:
+    kinds = {run: {"model": {"kind": f"m.py:{run}", "name": "x"}} for run in "AB"}
+    assert list(name_runs(kinds).names.values()) == ["m.py:A", "m.py:B"]

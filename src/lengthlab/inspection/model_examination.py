@@ -111,7 +111,12 @@ def _readable(run: Run, name: str, device: torch.device) -> tuple[nn.Module, tor
 
 
 def _check_shape(run: Run, network: nn.Module, name: str, device: torch.device) -> None:
-    sample = _Sample.of(_drawn(run, run.trained[1], 2), device)
+    """Of one sequence and of two: what drops a side of one is found."""
+    for samples in (2, 1):
+        _check_shape_of(_Sample.of(_drawn(run, run.trained[1], samples), device), run, network, name)
+
+
+def _check_shape_of(sample: _Sample, run: Run, network: nn.Module, name: str) -> None:
     shape = tuple(sample.tokens_BT.shape)
     try:
         with parts_watched(network):

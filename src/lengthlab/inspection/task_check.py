@@ -9,7 +9,7 @@ from functools import partial
 from lengthlab.errors import LabError, explain
 from lengthlab.inspection.chance import compare_chance
 from lengthlab.inspection.draws import Draws
-from lengthlab.inspection.task_trials import LONGER, NAMES, SHAPES, TRIALS, TaskTrial
+from lengthlab.inspection.task_trials import LONGER, NAMES, QUICK, SHAPES, TRIALS, TaskTrial
 from lengthlab.inspection.verdict import Check, judged
 from lengthlab.memory import TOKEN_BYTES, require_memory
 from lengthlab.registry import is_ours
@@ -79,7 +79,7 @@ def examine_task(task: Task, lengths: Sequence[int]) -> None:
     chance = partial(compare_chance, errors=QUICK_ERRORS, apart=QUICK_APART)
     few = Draws(task, tuple(sorted(set(lengths))), QUICK_EACH)
     many = Draws(task, (max(lengths),), _affordable(task, lengths, QUICK_GUESSED))
-    for check in (*_tried(NAMES | SHAPES, few, stop=True), *_tried(TRIALS, few, stop=True), *_tried({CHANCE: chance}, many)):
+    for check in (*_tried(NAMES | SHAPES, few, stop=True), *_tried(QUICK, few, stop=True), *_tried({CHANCE: chance}, many)):
         if check.verdict == "does not hold":
             raise LabError(f"task '{task.name}' is not sound: {check.evidence}")
 

@@ -83,9 +83,6 @@ def _padding(draws: Draws) -> Seen:
             row, place = wrong_BT.nonzero()[0].tolist()
             length = int(batch.length_B[row])
             return False, f"a sequence of n = {int(draws.n_B[row])} {fault}, at position {place} (its length_B is {length})"
-    never = [name for name, target_BT in batch.target.items() if not (target_BT != IGNORE).any()]
-    if never and not isinstance(draws.task, Mixture):
-        return False, f"no sample asks '{never[0]}'"
     silent_B = ~asked_BT.any(dim=1)
     if silent_B.any():
         return False, f"a sequence asks nothing: {draws.show(int(silent_B.nonzero()[0]))}"
@@ -151,9 +148,17 @@ def _repeated(draws: Draws) -> Seen:
         return False, f"draw takes random numbers from {moved[0]}, which the whole process shares: take them from its generator"
     if not _same(first, again):
         return False, "two draws from a generator in the same state differ: something else decides, too"
-    if _same(first, draws.draw(seed=1)):
+    return True, "the same from the same state, no other random numbers taken"
+
+
+def _varied(draws: Draws) -> Seen:
+    """Many samples are asked everything, and are not always the same ones."""
+    never = [name for name, target_BT in draws.batch.target.items() if not (target_BT != IGNORE).any()]
+    if never and not isinstance(draws.task, Mixture):
+        return False, f"no sample of {len(draws.n_B)} asks '{never[0]}'"
+    if _same(draws.batch, draws.draw(seed=1)):
         return False, "generators in different states give the same sequences: draw does not use the one it is given"
-    return True, "the same from the same state, others from another, no other random numbers taken"
+    return True, "every question is asked, and other random numbers give other sequences"
 
 
 def _same(one: Batch, two: Batch) -> bool:
@@ -205,5 +210,10 @@ TRIALS: dict[str, TaskTrial] = {
     "is solved as it is drawn": _solved,
     "draws by its generator alone": _repeated,
     "has the sizes that it states": _as_stated,
+    "asks everything, of many sequences": _varied,
 }
 LONGER: dict[str, TaskTrial] = {"is longer where a greater length is asked": _longer}
+QUICK = {what: trial for what, trial in TRIALS.items() if trial is not _varied}
+"""Before training: what few samples show. A task may have one sequence of each length, ask a question now and then, or put more
+into as many tokens.
+"""

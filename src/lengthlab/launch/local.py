@@ -59,6 +59,8 @@ def train(
     left = [] if place.folder(run.id).finished else [run]  # a run that cannot be kept is refused before anything is written
     examine([run], store, str(chosen), precision, _say if progress else None)
     place.prepare()
+    if run.label and not left:
+        claim(place.folder(run.id), run)  # a finished run may be called otherwise
     with _shown(left, place, chosen, 1, progress):
         return training.train(run, store, device, precision)
 

@@ -11,8 +11,8 @@ from lengthlab.store.rows import ALL
 
 RULE = (
     f"Best: above {GOOD:.2f} in the mean over seeds to the greatest length, and then the higher mean at the next one. Settings "
-    "that cannot be told apart at both lengths tie: the ranges of their seeds, widened to Wilson's intervals over their "
-    "samples, overlap."
+    "that cannot be told apart up to there tie: the ranges of their seeds, widened to Wilson's intervals over their samples, "
+    "overlap at every length."
 )
 
 NAMED = 3
@@ -30,12 +30,13 @@ class Best:
 
 def best_of(settings: Sequence[Setting]) -> Best:
     """Of settings that can be compared."""
-    far = max(setting.reach for setting in settings)
     lengths = sorted({length for setting in settings for length in setting.lengths})
+    reaches = {id(each): each.reach if lengths[0] in each.lengths else 0 for each in settings}  # from the shortest on
+    far = max(reaches.values())
     beyond = next((length for length in lengths if length > far), lengths[-1])
-    ranked = sorted(settings, key=lambda setting: (-setting.reach, -(_at(setting, beyond).mean or 0.0)))
+    ranked = sorted(settings, key=lambda each: (-reaches[id(each)], -(_at(each, beyond).mean or 0.0)))
     first = ranked[0]
-    decisive = [length for length in dict.fromkeys((far, beyond)) if length > 0]
+    decisive = [length for length in lengths if length <= beyond and _at(first, length).rows]
     ties = [each for each in ranked[1:] if all(_overlap(_at(first, n), _at(each, n)) for n in decisive)]
     return Best((first, *ties), far, (first, *ties, *(each for each in ranked[1:] if each not in ties)))
 
@@ -72,9 +73,9 @@ def _at(setting: Setting, length: int) -> Score:
 
 
 def _overlap(one: Score, other: Score) -> bool:
-    """Whether two accuracies cannot be told apart; what was not measured cannot."""
+    """Whether two accuracies cannot be told apart; what was not measured is no tie."""
     if not one.rows or not other.rows:
-        return True
+        return False
     (low, high), (lowest, highest) = _spread(one), _spread(other)
     return low <= highest and lowest <= high
 

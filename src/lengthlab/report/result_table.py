@@ -36,7 +36,7 @@ class ResultTable:
     @property
     def columns(self) -> list[str]:
         """Settings that differ stand between the names and the numbers."""
-        differ = [name for name, _ in self._settings[0].values if name not in FIRST] if self.curves else []
+        differ = [_column(name) for name, _ in self._settings[0].values if name not in FIRST] if self.curves else []
         tokens = TOKENS if any(row.tokens is not None for curve in self.curves for row in curve.rows) else ()
         return [*FIRST, *differ, *LAST, *tokens, "run"]
 
@@ -70,9 +70,10 @@ class ResultTable:
         """As the text of a CSV file; shares with four digits."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
+        columns = self.columns
+        writer.writerow(columns)
         for row in self.rows:
-            writer.writerow([_written(column, row[column]) for column in self.columns])
+            writer.writerow([_written(column, row[column]) for column in columns])
         return text.getvalue()
 
     def to_json(self) -> str:
@@ -107,12 +108,17 @@ def results(*runs: str | os.PathLike[str]) -> ResultTable:
     return ResultTable(tuple(curves))
 
 
+def _column(name: str) -> str:
+    """Of a setting: a word that numbers have already is told apart."""
+    return f"{name} (setting)" if name in (*LAST, *TOKENS, "run") else name
+
+
 def _cells(setting: Setting, curve: Curve, row: Row) -> dict[str, Any]:
     """What a row says, by column."""
     low, high = row.interval
     tokens = {} if row.tokens is None else {"token_accuracy": row.token_accuracy}
     return {
-        **{name: list(value) if isinstance(value, tuple) else value for name, value in setting.values},
+        **{_column(name): list(value) if isinstance(value, tuple) else value for name, value in setting.values},
         **{name: getattr(row, name) for name in ("task", "model", "training", "seed", "length", "question", "run")},
         **{name: getattr(row, name) for name in ("correct", "total", "accuracy", "right_tokens", "tokens")},
         **tokens,

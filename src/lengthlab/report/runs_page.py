@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lengthlab.report.best import RULE, Best, best_of, sentence
 from lengthlab.report.curves import Curve
 from lengthlab.report.page import Block, Curves, Details, Entry, Heading, Page, Scores, Span, Table, Text, Words
-from lengthlab.report.scores import GOOD, Score, samples_told
+from lengthlab.report.scores import GOOD, Score, Series, samples_told
 from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
 
@@ -32,7 +33,7 @@ def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Bloc
     for samples, lengths in _measured(settings).items():
         if len(_measured(settings)) > 1:
             blocks.append(Text(f"On {samples:,} samples each:"))
-        entries = tuple(map(_entry, settings))
+        entries = tuple(_entry(setting, samples) for setting in settings)
         blocks.append(Scores(entries, tuple(lengths), settings[0].first.trained, each_seed=each_seed))
     numbers = Details("Every number, with seeds, range, interval and samples", (_numbers(settings),))
     origins = Details("Where they come from", (_origins(settings),))
@@ -109,8 +110,14 @@ def _origins(settings: Sequence[Setting]) -> Table:
     return Table(("setting", "seed", "run", "commit", "steps", "seconds", "precision", "date"), tuple(rows))
 
 
-def _entry(setting: Setting) -> Entry:
-    return Entry((("setting", setting.name),), setting.series)
+def _entry(setting: Setting, samples: int | None = None) -> Entry:
+    """With what was measured on so many samples a seed, or with everything."""
+    if samples is None:
+        return Entry((("setting", setting.name),), setting.series)
+    kept = [tuple(row for row in curve.rows if row.total == samples) for curve in setting.curves]
+    curves = tuple(replace(curve, rows=rows) for curve, rows in zip(setting.curves, kept, strict=True) if rows)
+    series = replace(setting, curves=curves).series if curves else tuple(Series(each.question, ()) for each in setting.series)
+    return Entry((("setting", setting.name),), series)
 
 
 def _figure(settings: Sequence[Setting], name: str) -> Curves:
@@ -120,7 +127,14 @@ def _figure(settings: Sequence[Setting], name: str) -> Curves:
         question: {n: share for n in lengths if (share := curve.chance_at(n, question)) is not None}
         for question in curve.questions
     }
-    return Curves(tuple(map(_entry, settings)), lengths, curve.trained, name=name, title="Accuracy by length", chance=chance)
+    return Curves(
+        tuple(_entry(setting) for setting in settings),
+        lengths,
+        curve.trained,
+        name=name,
+        title="Accuracy by length",
+        chance=chance,
+    )
 
 
 def provenance(curves: Sequence[Curve]) -> list[str]:

@@ -33,10 +33,10 @@ class Setting:
 
     @property
     def reach(self) -> int:
-        """The greatest length to which the mean over seeds is above 0.90 wherever it was measured; 0 if nowhere."""
-        reached = 0
-        for score in self.series[0].scores:
-            if (score.mean or 0.0) <= GOOD:
+        """The greatest length to which the mean over all its seeds is above 0.90 wherever it was measured; 0 if nowhere."""
+        reached, series = 0, self.series[0]
+        for score in series.scores:
+            if (score.mean or 0.0) <= GOOD or len(score.rows) < len(series.seeds):
                 break
             reached = score.length
         return reached
@@ -61,12 +61,18 @@ def settings_of(curves: Sequence[Curve]) -> list[Setting]:
     return settings
 
 
+def _text_of_task(curve: Curve) -> str:
+    """Of a user's own task, the text of its file: what another text asks is another task."""
+    kind, files = str(curve.content["task"].get("kind", "")), curve.content.get("files")
+    return str(files.get(kind.partition(":")[0], "")) if isinstance(files, dict) else ""
+
+
 def alike(settings: Sequence[Setting]) -> list[list[Setting]]:
     """Those that can be compared together: of one task, asked the same, trained on the same lengths."""
     groups: dict[str, list[Setting]] = {}
     for setting in settings:
         curve = setting.first
         chance = {question: known for question, known in curve.chance.items() if isinstance(known, float)}
-        key = f"{curve.content['task']} {curve.questions} {curve.trained} {chance}"
+        key = f"{curve.content['task']} {_text_of_task(curve)} {curve.questions} {curve.trained} {chance}"
         groups.setdefault(key, []).append(setting)
     return list(groups.values())

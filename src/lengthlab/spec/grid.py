@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -33,6 +33,8 @@ class Choice:
         value = self.value
         if isinstance(value, Mapping):
             value = value.get("name") or ", ".join(f"{key} {item}" for key, item in value.items())
+        elif isinstance(value, list):
+            value = tuple(value)
         elif not isinstance(value, PLAIN):
             value = getattr(value, "name", type(value).__name__)
         return value if isinstance(value, str) else f"{self.path[-1]} {shown(value)}"
@@ -69,7 +71,7 @@ def grid(seeds: Iterable[int] = (0,), **settings: Any) -> list[Run]:
     """
     numbers = _seeds(seeds)
     label = settings.pop("label", "")
-    runs: dict[str, Run] = {}
+    runs: list[Run] = []
     for chosen in choices(_axis(name, value) for name, value in settings.items()):
         given = {choice.path[0]: choice.value for choice in chosen}
         several = [choice for choice in chosen if isinstance(settings[choice.path[0]], (list, Mapping))]
@@ -80,8 +82,27 @@ def grid(seeds: Iterable[int] = (0,), **settings: Any) -> list[Run]:
                 raise LabError(f"{_said(several)}{error}{_hint(several)}") from error.__cause__
             except TypeError as error:
                 raise LabError(f"a grid takes what a Run takes, and lists of it: {explain(error)}") from None
-            runs.setdefault(run.id, run)
-    return list(runs.values())
+            runs.append(run)
+    return joined(runs)
+
+
+def joined(runs: Iterable[Run]) -> list[Run]:
+    """Each run once, measured wherever one of those that are the same is; two names for one run are refused.
+
+    >>> import lengthlab as ll
+    >>> one = ll.Run(ll.tasks.ModuloRecall(), ll.models.lstm(8), ll.end_to_end(5), evaluate=(25,))
+    >>> [run.evaluate for run in joined([one, replace(one, evaluate=(50,))])]
+    [(25, 50)]
+    """
+    known: dict[str, Run] = {}
+    for run in runs:
+        other = known.setdefault(run.id, run)
+        labels = list(dict.fromkeys(filter(None, (other.label, run.label))))
+        require(len(labels) < 2, f"two labels for one run, and nothing else differs: {' and '.join(map(repr, labels))}")
+        lengths = tuple(dict.fromkeys((*other.measured_at, *run.measured_at)))
+        same = other.evaluate == run.evaluate
+        known[run.id] = replace(other, label="".join(labels), evaluate=other.evaluate if same else lengths)
+    return list(known.values())
 
 
 def _seeds(seeds: Iterable[int]) -> list[int]:
@@ -90,6 +111,7 @@ def _seeds(seeds: Iterable[int]) -> list[int]:
     except TypeError:
         raise LabError(f"seeds must be a list of them, like range(3), not {seeds!r}") from None
     require(len(numbers) > 0, "seeds must name at least one seed")
+    require(len(set(numbers)) == len(numbers), f"seeds must differ, and {numbers} has one twice")
     return numbers
 
 

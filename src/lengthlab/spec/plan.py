@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from lengthlab.errors import LabError, nearest, require, require_names
-from lengthlab.spec.grid import Choice, choices, label_of
+from lengthlab.spec.grid import Choice, choices, joined, label_of
 from lengthlab.spec.hints import hints_of
 from lengthlab.spec.run import Run
 from lengthlab.spec.toml import SEEDS, override_value, read
@@ -40,7 +40,7 @@ def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
     path = Path(path)
     require_names(overrides, "what is set")
     tables = _tables(path)
-    runs: dict[str, Run] = {}
+    runs: list[Run] = []
     for number, table in enumerate(tables["run"] or [{}], start=1):
         where = f"{path}, run {number}" if tables["run"] else str(path)
         own = merged(tables["defaults"], table)
@@ -51,9 +51,8 @@ def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
             except LabError as error:
                 words = ", ".join(choice.words for choice in chosen)
                 raise LabError(f"{where}{f', {words}' if words else ''}: {error}") from error.__cause__
-            for run in made:
-                runs.setdefault(run.id, run)
-    return list(runs.values())
+            runs += made
+    return joined(runs)
 
 
 def _tables(path: Path) -> Table:
@@ -128,13 +127,16 @@ def _chosen(table: Table, chosen: Sequence[Choice], overrides: Sequence[str]) ->
         made = _with(made, choice.path, choice.value)
     for override in overrides:
         override_value(made, override)
-    label = label_of([choice for choice in chosen if choice.path != ("seed",)], str(made.get("label", "")))
+    own = made.get("label", "")
+    label = label_of([choice for choice in chosen if choice.path != ("seed",)], own) if isinstance(own, str) else own
     return made | ({"label": label} if label else {})
 
 
 def _with(table: Table, path: tuple[str, ...], value: Any) -> Table:
     """The table with a value in its place; what stands there by its name becomes a table first."""
     key, *inner = path
+    if not inner and key == "name":  # of what stands there: the rest of it stays
+        return {**table, key: value}
     if not inner:
         changed: Table = merged(table, {key: value})
         return changed

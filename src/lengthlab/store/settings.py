@@ -85,8 +85,11 @@ def shown(value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return "…".join(map(shown, value)) if len(value) == 2 else ", ".join(map(shown, value)) or "–"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        between = "…" if len(value) == 2 and all(isinstance(each, int) for each in value) else ", "
+        return between.join(map(shown, value)) or "–"
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)
 
 
 def _versioned(content: Content, contents: Mapping[str, Content]) -> dict[str, Any]:
@@ -105,7 +108,9 @@ def _text(content: Content, name: str) -> Any:
 
 def _flat(data: Any, path: Path = ()) -> Iterable[tuple[Path, Value]]:
     """A value for each path; a thing that has a name or a kind is a value itself, and so is a list of plain values."""
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and path and path[-1] == "lr" and "kind" not in data:
+        yield path, ", ".join(f"{part} {shown(rate)}" for part, rate in data.items() if not isinstance(rate, Mapping))
+    elif isinstance(data, Mapping):
         called = data.get("name", data.get("kind"))
         if path and isinstance(called, str):
             yield path, called
@@ -127,13 +132,15 @@ def _columns(settings: Mapping[str, Mapping[Path, Value]]) -> dict[str, Path]:
     phases = {path[2] for path in paths if path[:2] == PHASES and len(path) > 2}
     told: dict[tuple[str, Hashable], list[Path]] = {}
     for path in paths:
-        if path[-1] not in ("kind", "name") and _differs(path, settings):
-            told.setdefault((_word(path), _partition(path, settings)), []).append(path)
+        if _differs(path, settings):
+            # Steps of two phases may differ in turn; rates rise and fall together.
+            word = _longer(path) if path[:2] == PHASES and path[-1] == "length" and len(phases) > 1 else _word(path)
+            told.setdefault((word, _partition(path, settings)), []).append(path)
     words = [word for word, _ in told]
     columns: dict[str, Path] = {}
     for (word, _), alike in told.items():
         path = alike[0]
-        everywhere = path[:2] != PHASES or {each[2] for each in alike} == phases
+        everywhere = path[:2] != PHASES or {each[2] for each in alike if len(each) > 2} == phases
         name = word if everywhere and words.count(word) == 1 else _longer(path)
         columns["/".join(map(str, path)) if name in columns else name] = path
     return columns
@@ -160,13 +167,13 @@ def _word(path: Path) -> str:
     if path[-1] in INSIDE or isinstance(path[-1], int):  # a thing among parts: what it is called says enough
         return "part"
     if len(told) > 1 and told[-2] == "lr":
-        return f"lr of {told[-1]}"
+        return f"lr {told[-1]}"
     return WORDS.get(told[-1], told[-1])
 
 
 def _longer(path: Path) -> str:
     """Where one word stands for several settings."""
-    if path[:2] == PHASES and isinstance(path[2], int):
+    if path[:2] == PHASES and len(path) > 2 and isinstance(path[2], int):
         return f"phase {path[2] + 1} {_word(path)}"
     told = [str(step) for step in path if step not in INSIDE]
     return " ".join(told[-2:])

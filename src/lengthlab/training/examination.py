@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from lengthlab.device import device_named
+from lengthlab.device import device_named, settled
 from lengthlab.errors import refuse_exit
 from lengthlab.inspection.model_examination import examine_model
 from lengthlab.inspection.task_check import examine_task
@@ -20,7 +20,7 @@ from lengthlab.training.footprint import require_room
 from lengthlab.training.outlook import outlook
 
 FARTHEST = 1000
-"""Lengths beyond this are tried with one sample alone: `solve` in plain Python takes its time."""
+"""Of a task, lengths beyond this are not tried, unless it is trained on them: `solve` in plain Python takes its time."""
 
 log = logging.getLogger("lengthlab")
 _SOUND: set[str] = set()
@@ -38,18 +38,18 @@ def examine(
     could not be tried, and how long it will take if that is long; without it, nothing is timed. Once for a run in a process.
     """
     place, chosen = Store(store), device_named(device)
-    every = {_key(run): run for run in runs}
+    every = {_key(run, device): run for run in runs}
     fresh = [run for key, run in every.items() if key not in _SOUND and not place.folder(run.id).finished]
     for run in fresh:
         require_room(run, device)
     for run in {(run.settings, run.evaluate): run for run in fresh}.values():  # a seed changes nothing of that
-        with refuse_exit():
+        with refuse_exit(), settled(chosen):
             untried = _examine(run, chosen)
         if untried and say:
             say(untried)
     if fresh and say and (ahead := outlook(fresh, store, device, precision)):
         say(ahead)
-    _SOUND.update(map(_key, fresh))
+    _SOUND.update(_key(run, device) for run in fresh)
 
 
 def _examine(run: Run, device: torch.device) -> str:
@@ -58,5 +58,5 @@ def _examine(run: Run, device: torch.device) -> str:
     return examine_model(run, device)
 
 
-def _key(run: Run) -> str:
-    return f"{run.id} {run.measured_at}"
+def _key(run: Run, device: str) -> str:
+    return f"{run.id} {run.measured_at} {device}"

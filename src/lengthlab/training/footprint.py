@@ -49,11 +49,16 @@ def training_bytes(run: Run) -> dict[str, int]:
     asked = 1 if isinstance(run.blueprint, Network) else tokens
     drawn = f"{BLOCK} batches of {run.batch} sequences of {tokens} tokens, which are drawn at once (batch, lengths)"
     return {
-        f"{parameters_of(run):,} parameters, their gradients and averages (width)": FLOAT_BYTES * COPIES * parameters_of(run),
+        f"{parameters_of(run):,} parameters, their gradients and averages (width)": _weight_bytes(run),
         "the tables that the model keeps": sum(buffer.nbytes for buffer in run.blueprint.buffers()),
         drawn: TOKEN_BYTES * BLOCK * run.batch * tokens * (1 + questions),
         f"logits of {vocabulary} words for a batch of {run.batch}": 2 * FLOAT_BYTES * run.batch * asked * vocabulary,
     }
+
+
+def _weight_bytes(run: Run) -> int:
+    """What is not trained has no gradient and no averages."""
+    return sum(each.nbytes * (COPIES if each.requires_grad else 1) for each in run.blueprint.parameters())
 
 
 def measuring_bytes(run: Run, length: int) -> dict[str, int]:
