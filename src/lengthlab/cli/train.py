@@ -28,17 +28,23 @@ def train(
     workers: int | None,
     as_json: bool,
 ) -> None:
-    """Train the runs of a TOML file; finished ones are only shown.
+    """Train the runs of a TOML file; finished ones are only shown. Every combination of the grid is a run.
 
     \b
-    [[run]]
+    [defaults]
     task = { name = "modulo-recall", modulus = 10, values = 10, keys = 128 }
-    model = { name = "attention-on-lstm", width = 256, blocks = 4 }
-    schedule = { name = "delayed", first = 2000, asks = ["modulo"], joint = 16000, lr = 1e-4 }
+    model.width = 256
+    schedule = { name = "delayed", first = 2000, joint = 16000 }
     lengths = [1, 25]
     batch = 256
-    seeds = [0, 1, 2]
     evaluate = [25, 50, 75, 100]
+    seeds = [0, 1, 2]
+    \b
+    [grid]
+    model.name = ["attention-on-lstm", "hybrid-block"]
+    schedule.lr = [1e-4, 3e-4]
+
+    Runs that have more of their own are [[run]] tables, on top of what [defaults] says.
 
     The names are those of `lengthlab tasks` and `lengthlab models`, or of things in your own files: "my_models.py:three_lstms".
     """

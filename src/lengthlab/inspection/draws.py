@@ -90,3 +90,11 @@ def shared_states() -> dict[str, object]:
         "Python's random": random.getstate(),
         "numpy": (np.asarray(keys).tobytes(), place),
     }
+
+
+def tokens_of(task: Task, length: int) -> int:
+    """How many a sequence has; as many as its length says, where the task does not tell."""
+    try:
+        return task.tokens(length) or length
+    except Exception:  # a user's own; what is wrong with it is told where the task is tried
+        return length

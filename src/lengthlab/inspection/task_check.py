@@ -8,7 +8,7 @@ from functools import partial
 
 from lengthlab.errors import LabError, explain
 from lengthlab.inspection.chance import compare_chance
-from lengthlab.inspection.draws import Draws
+from lengthlab.inspection.draws import Draws, tokens_of
 from lengthlab.inspection.task_trials import LONGER, NAMES, QUICK, SHAPES, TRIALS, TaskTrial
 from lengthlab.inspection.verdict import Check, judged
 from lengthlab.memory import TOKEN_BYTES, require_memory
@@ -93,17 +93,10 @@ def _lengths(task: Task, longest: int | None) -> tuple[int, ...]:
 
 def _affordable(task: Task, lengths: Sequence[int], wanted: int) -> int:
     """So many samples of each length, or as many as have no more tokens than are drawn in a moment."""
-    tokens = _tokens(task, max(lengths)) * len(lengths)
+    tokens = tokens_of(task, max(lengths)) * len(lengths)
     least = TOKEN_BYTES * tokens * (1 + len(task.questions))
     require_memory(least, f"a batch of task '{task.name}' up to length {max(lengths)}")
     return max(2, min(wanted, TOKENS // tokens))
-
-
-def _tokens(task: Task, length: int) -> int:
-    try:
-        return task.tokens(length) or length
-    except Exception:  # what is wrong with it is told where its sizes are tried
-        return length
 
 
 def _tried(trials: dict[str, TaskTrial], draws: Draws, stop: bool = False) -> Iterator[Check]:

@@ -57,10 +57,13 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._over.set()
-        self._thread.join()
-        if kind is None:
-            self._try(self._way.end)
-        self._way.close()
+        try:
+            self._thread.join()
+            if kind is None:
+                self._try(self._way.end)
+        finally:  # a second Ctrl-C must not leave the terminal without its cursor
+            with suppress(Exception):
+                self._way.close()
 
     def tell(self, failed: Mapping[str, str]) -> None:
         """The reasons of the runs that do not go on, by id: a worker that died left none in the folder."""

@@ -122,12 +122,12 @@ def fitted(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
         wide[place] -= max(0, min(over, wide[place] - least))
     label, phase, *_ = wide
     # What tells runs apart is often at the end of their names.
-    return [[cut(row[0], label, label // 2), cut(row[1], phase), *row[2:]] for row in rows]
+    return [[abridged(row[0], label, label // 2), abridged(row[1], phase), *row[2:]] for row in rows]
 
 
-def cut(text: str, width: int, tail: int = 0) -> str:
+def abridged(text: str, width: int, tail: int = 0) -> str:
     """
-    >>> cut("hybrid-block seed 0", 12, tail=6), cut("hybrid-block seed 0", 12)
+    >>> abridged("hybrid-block seed 0", 12, tail=6), abridged("hybrid-block seed 0", 12)
     ('hybri…seed 0', 'hybrid-bloc…')
     """
     if cell_len(text) <= width:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lengthlab.report.heatmap import shade
 from lengthlab.report.page import Entry, Grids, title_of, visible
 from lengthlab.report.scores import GOOD, Score, Series
-from lengthlab.report.style import FAINT, INK, LETTER, folded
+from lengthlab.report.style import FAINT, INK, LETTER, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ def draw_grids(block: Grids) -> Figure:
                 corner = (panel.left + column * CELL[0], panel.top + row * CELL[1])
                 _cell(axes, corner, by_place.get((down, across, panel.group)), panel, block)
     letters = int((width - plan.left) / (LETTER * 8))
-    axes.text(plan.left, height - FOOT + 0.12, folded(_caption(block), letters), va="top", fontsize=8, color=FAINT)
+    axes.text(plan.left, height - FOOT + 0.12, wrapped(_caption(block), letters), va="top", fontsize=8, color=FAINT)
     return drawing
 
 

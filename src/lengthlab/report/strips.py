@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lengthlab.report.lines import legend_names
 from lengthlab.report.page import Strips, title_of
 from lengthlab.report.scores import Score
-from lengthlab.report.style import COLOURS, INK, MARKERS, folded, legend_below, tidy, write_title
+from lengthlab.report.style import COLOURS, INK, MARKERS, legend_below, tidy, wrapped, write_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def draw_strips(block: Strips) -> Figure:
     row = drawing.subplots(1, len(questions), sharey=True, squeeze=False)[0]
     for axes, question in zip(row, questions, strict=True):
         _panel(axes, block, question)
-    names = [folded(name, NAMES) for name in legend_names(block.entries)]
+    names = [wrapped(name, NAMES) for name in legend_names(block.entries)]
     row[0].set_yticks(range(len(names)), names, fontsize=9)
     row[0].set_ylim(len(names) - 0.5, -0.5)
     write_title(drawing, block.title)

@@ -35,13 +35,13 @@ def renderer_of(drawing: Figure) -> RendererBase:
 def write_title(drawing: Figure, title: str) -> None:
     """Bold, on the left, in as many lines as it takes."""
     letters = max(10, int(drawing.get_figwidth() / (12.5 * LETTER)))
-    drawing.suptitle(folded(title, letters), x=0.012, ha="left", fontsize=12, fontweight="bold", color=INK)
+    drawing.suptitle(wrapped(title, letters), x=0.012, ha="left", fontsize=12, fontweight="bold", color=INK)
 
 
-def folded(text: str, letters: int) -> str:
+def wrapped(text: str, letters: int) -> str:
     """In lines of so many letters; a word that is longer is broken.
 
-    >>> folded("mean over seeds", 9)
+    >>> wrapped("mean over seeds", 9)
     'mean over\\nseeds'
     """
     return "\n".join(wrap(visible(text), letters)) or visible(text)
@@ -63,8 +63,8 @@ def legend_below(drawing: Figure, handles: Sequence[Any], labels: Sequence[str],
     columns = min(4, len(labels))
     while True:
         look: dict[str, Any] = {"fontsize": 9, "frameon": False, "title_fontsize": SMALL, "alignment": "center"}
-        names = [folded(label, max(4, letters - 8)) for label in labels]
-        title = folded(caption, letters)
+        names = [wrapped(label, max(4, letters - 8)) for label in labels]
+        title = wrapped(caption, letters)
         legend = drawing.legend(handles, names, loc="outside lower center", ncols=columns, title=title, **look)
         legend.get_title().set_color(FAINT)
         legend.get_title().set_multialignment("center")

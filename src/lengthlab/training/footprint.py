@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import DRAWN
+from lengthlab.inspection.draws import tokens_of
+from lengthlab.inspection.subject import count_parameters
 from lengthlab.memory import FLOAT_BYTES, TOKEN_BYTES, in_bytes, memory_of
 from lengthlab.models.model import Network
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import BLOCK
-from lengthlab.tasks import Task
 
 COPIES = 4
 """Of every weight: itself, its gradient, and two averages of the optimizer."""
@@ -49,7 +50,7 @@ def training_bytes(run: Run) -> dict[str, int]:
     asked = 1 if isinstance(run.blueprint, Network) else tokens
     drawn = f"{BLOCK} batches of {run.batch} sequences of {tokens} tokens, which are drawn at once (batch, lengths)"
     return {
-        f"{parameters_of(run):,} parameters, their gradients and averages (width)": _weight_bytes(run),
+        f"{count_parameters(run.blueprint):,} parameters, their gradients and averages (width)": _weight_bytes(run),
         "the tables that the model keeps": sum(buffer.nbytes for buffer in run.blueprint.buffers()),
         drawn: TOKEN_BYTES * BLOCK * run.batch * tokens * (1 + questions),
         f"logits of {vocabulary} words for a batch of {run.batch}": 2 * FLOAT_BYTES * run.batch * asked * vocabulary,
@@ -65,18 +66,6 @@ def measuring_bytes(run: Run, length: int) -> dict[str, int]:
     """By what they are for: weights, and the samples of a length that are drawn at once."""
     tokens, questions = tokens_of(run.task, length), len(run.task.questions)
     return {
-        f"{parameters_of(run):,} parameters (width)": FLOAT_BYTES * parameters_of(run),
+        f"{count_parameters(run.blueprint):,} parameters (width)": FLOAT_BYTES * count_parameters(run.blueprint),
         f"{DRAWN} samples of length {length}, where it is measured (evaluate)": TOKEN_BYTES * DRAWN * tokens * (1 + questions),
     }
-
-
-def parameters_of(run: Run) -> int:
-    return sum(parameter.numel() for parameter in run.blueprint.parameters())
-
-
-def tokens_of(task: Task, length: int) -> int:
-    """How many a sequence has; as many as its length says, where the task does not tell."""
-    try:
-        return task.tokens(length) or length
-    except Exception:  # a user's own; what is wrong with it is told where the task is tried
-        return length

@@ -9,11 +9,12 @@ import os
 from collections.abc import Sequence
 
 from lengthlab.evaluation.accuracy import SAMPLES
+from lengthlab.inspection.draws import tokens_of
+from lengthlab.inspection.subject import count_parameters
 from lengthlab.models.model import Network
 from lengthlab.spec.run import Run
 from lengthlab.store.phases import phases_in
 from lengthlab.store.status import duration
-from lengthlab.training.footprint import parameters_of, tokens_of
 from lengthlab.training.forecast import forecast, steps_done
 
 LONG_SECONDS = 600.0
@@ -52,7 +53,7 @@ def outlook(runs: Sequence[Run], store: str | os.PathLike[str], device: str, pre
 def reckoned_seconds(run: Run, device: str, done: int = 0) -> float:
     """A rough guess of a run's training time from its sizes: three times two operations for each weight and token."""
     kind = "cuda" if device.startswith("cuda") else "cpu"
-    computed = 6 * parameters_of(run) * _step_tokens(run) / FLOPS[kind]
+    computed = 6 * count_parameters(run.blueprint) * _step_tokens(run) / FLOPS[kind]
     own = 1.0 if isinstance(run.blueprint, Network) else OWN
     return max(0, run.steps - done) * own * (STEP_SECONDS[kind] + computed)
 

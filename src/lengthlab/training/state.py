@@ -94,11 +94,6 @@ class TrainState:
         return self.mastery.ends[self._number]
 
     @property
-    def phase_start(self) -> int:
-        """The step at which that phase began."""
-        return self.mastery.ends[self._number - 1] if self._number else 0
-
-    @property
     def _number(self) -> int:
         return min(self.run.phase_at(self.clock), len(self.run.schedule.phases) - 1)
 
