@@ -25,6 +25,14 @@ class Sound(nn.Module):
         return logits_BTV
 
 
+class Mixed(Sound):
+    """The commonest mistake with recurrences: time and batch are mixed up."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__(vocabulary)
+        self.cell = nn.LSTM(8, 8)
+
+
 class Swapped(Sound):
     def forward(self, tokens_BT: Tensor) -> Tensor:
         return super().forward(tokens_BT).transpose(1, 2)

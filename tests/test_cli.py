@@ -441,3 +441,10 @@ def test_a_plain_module_as_json_is_json(call: Call, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("from torch import nn\ndef net(vocabulary):\n    return nn.Embedding(vocabulary, 4)\n")
     assert json.loads(call("models", "mine.py:net", "--json").out)["network"][0].startswith("Embedding(")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    code = "from lengthlab.cli import main; import sys; sys.argv = ['lengthlab', 'models']; main()"
+    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" | head -1'], capture_output=True, text=True, timeout=60)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""

@@ -293,7 +293,7 @@ def test_the_table_says_what_stands_still_what_is_saved_and_what_is_left(call: C
         ("{folder}/mine.py:broken", ("cannot be made: ValueError: no such size",)),
         ("{folder}/mine.py:ready", ("made already", "name a function that makes it")),
         ("{folder}/mine.py:a_number", ("is an int", "name a function")),
-        ("{folder}/mine.py:a_text", ("made a str", "neither an nn.Module nor")),
+        ("{folder}/mine.py:a_text", ("made a str", "none of these", "an nn.Module")),
         ("lstm", ("no softmax attention found",)),
     ],
 )

@@ -24,7 +24,7 @@ from lengthlab.tasks import ModuloRecall
 from lengthlab.training import examination, outlook, train
 from lengthlab.training.examination import examine
 from lengthlab.training.forecast import Forecast
-from own_models import Noisy, Own, Peeks, Sound, Swapped, Tupled
+from own_models import Mixed, Noisy, Own, Peeks, Sound, Swapped, Tupled
 from own_parts import Faulty
 from small_runs import CPU, LR, delayed_run, end_to_end_run
 
@@ -49,6 +49,7 @@ def composed(does: str) -> AnyModel:
         ),
         (module(Peeks), "is not causal: of 13 tokens, its output at position 3 changes with the token at position 9"),
         (composed("both ways"), "model 'mine' is not causal: of 13 tokens, its output at position 0 changes with the token at"),
+        (module(Mixed), "own_models.py:Mixed reads the sequences of a batch together"),
         (module(Swapped), "expected logits of shape (2, 13, 208) from own_models.py:Swapped, got (2, 208, 13)"),
         (module(Tupled), "expected logits of shape (2, 13, 208) from own_models.py:Tupled, got a tuple"),
         (composed("tuple"), "expected shape (2, 13, 8) from part 'body.own' (GRU), got a tuple of 2"),

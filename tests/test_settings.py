@@ -129,3 +129,12 @@ def test_numbers_that_are_close_are_told_apart_and_a_broken_content_breaks_nothi
 def test_things_of_one_name_and_of_different_classes_are_told_apart() -> None:
     kinds = {run: {"model": {"kind": f"m.py:{run}", "name": "x"}} for run in "AB"}
     assert list(name_runs(kinds).names.values()) == ["m.py:A", "m.py:B"]
+
+
+def test_a_file_that_was_not_edited_is_no_difference() -> None:
+    contents = {
+        "a": {"model": {"name": "net"}, "files": {"net.py": "text"}},
+        "b": {"model": {"name": "lstm"}, "files": {}},
+        "c": {"model": {"name": "other"}, "files": {"other.py": "text"}},
+    }
+    assert list(name_runs(contents).names.values()) == ["net", "lstm", "other"]

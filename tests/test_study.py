@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 
+import lengthlab as ll
 from command import Call
 from lengthlab import registry
 from lengthlab.errors import LabError
@@ -460,3 +461,12 @@ def test_a_page_says_which_seeds_of_those_wanted_there_are() -> None:
 
 def test_checking_pages_takes_no_other_option(call: Call) -> None:
     call("reproduce", "--check", "--size", "nonsense", "far").refused("--check compares committed pages")
+
+
+def test_a_check_of_a_question_that_nobody_asks_is_refused_before_training() -> None:
+    arm = Arm("mine", "lstm", "modulo", "end-to-end")
+    run = ll.Run(ll.tasks.ModuloRecall(keys=8), ll.models.lstm(8), ll.end_to_end(3), lengths=(1, 2), batch=4)
+    claim = Claim("It is right.", "at n = 2", (Check(arm, 2, "≥", 0.5, question="modullo"),))
+    study = Study("mine", "Mine", "?", lambda arm, size: run, (Size("tiny", (1, 2), (2,)),), (arm,), claims=(claim,))
+    with pytest.raises(LabError, match=r"a check is of 'modullo'; did you mean 'modulo'\?"):
+        study.runs("tiny", (0,))

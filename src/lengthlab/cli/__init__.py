@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from traceback import walk_tb
 
 import click
 
@@ -57,7 +58,7 @@ def _run() -> int:
         _say("stopped; what was trained so far is kept, and the same command goes on from there")
         return 130
     except BaseException as error:
-        if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):  # click exits on one itself
+        if isinstance(error, BrokenPipeError) or _is_of_click(error):  # nobody reads on, as after `| head`
             sys.stderr.close()
             return 1
         foreseen = isinstance(error, (LabError, OSError, SystemExit))
@@ -66,6 +67,12 @@ def _run() -> int:
         hint = "" if foreseen or place_of(error) else f" (set {TRACE}=1 to see where)"
         _say(f"{explain(error)}{hint}")
         return 2
+
+
+def _is_of_click(error: BaseException) -> bool:
+    """Whether click itself exits: it does where a pipe is closed, and says no more of it."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return isinstance(error, SystemExit) and str(frames[-1].f_globals.get("__name__")).startswith("click.")
 
 
 def _say(text: str) -> None:

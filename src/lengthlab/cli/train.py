@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lengthlab.cli import options
+from lengthlab.cli.pages import say
 
 
 @click.command()
@@ -54,3 +55,4 @@ def train(
     runs = read_plan(plan, overrides)
     curves = work(runs, store, device, workers, precision, progress)
     show(curves, as_json)
+    say(f"kept in {store}; lengthlab report {store} writes ids, figures and data", err=True)

@@ -254,6 +254,9 @@ class Study:
         require(isinstance(run, Run), f"{where}: 'run' gave {a_kind(run)}, not a Run")
         trained = tuple(run.lengths) == tuple(size.trained)
         require(trained, f"{where}: its run trains on lengths {list(run.lengths)}, the size says {list(size.trained)}")
+        for check in (check for claim in self.claims for check in claim.checks if check.arm == arm):
+            asked = (ALL, *run.task.questions)
+            require(check.question in asked, f"{where}: a check is of '{check.question}'; {nearest(check.question, asked)}")
         for question, share in size.chance.items():
             known = run.task.chances(size.lengths[0]).get(question, share)
             require(isclose(known, share), f"{where}: chance is {known:g} for '{question}', the size says {share:g}")

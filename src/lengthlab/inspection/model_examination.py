@@ -61,6 +61,7 @@ def examine_model(run: Run, device: torch.device) -> str:
     if not own:
         return ""
     network, place = _readable(run, name, device)
+    _check_apart(run, network, name, place)
     untried = _check_far(run, network, name, longest, place)
     _check_causal(run, network, name, place)
     return untried
@@ -129,6 +130,20 @@ def _check_shape_of(sample: _Sample, run: Run, network: nn.Module, name: str) ->
     got = str(tuple(found.shape)) if isinstance(found, Tensor) else f"a {type(found).__name__}"
     require(got == str(expected), f"expected logits of shape {expected} from {name}, got {got}")
     require(bool(found.isfinite().all()), f"{name} gives logits that are not finite before it is trained")
+
+
+def _check_apart(run: Run, network: nn.Module, name: str, device: torch.device) -> None:
+    """What a sequence comes to does not change with the one beside it: batches of one shape, so that random numbers are the
+    same.
+    """
+    two = _Sample.of(_drawn(run, run.trained[1], 2), device)
+    both_BTV, apart = _read(network, two), 0.0
+    for row in (0, 1):
+        twice = _Sample(two.tokens_BT[row].expand_as(two.tokens_BT), two.position_BT)
+        change_TV = _read(network, twice)[row] - both_BTV[row]
+        apart = max(apart, float(change_TV.abs().max() / both_BTV.abs().max().clamp(min=1e-6)))
+    told = "reads the sequences of a batch together: what it says of one changes with the other (batch_first=True?)"
+    require(apart < 1e-2, f"{name} {told}")
 
 
 def _read(network: nn.Module, sample: _Sample) -> Tensor:

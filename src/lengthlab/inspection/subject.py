@@ -65,7 +65,8 @@ class Subject:
     def make(self) -> nn.Module:
         made = _made(self.name, self.maker)
         if not isinstance(made, nn.Module):
-            raise LabError(f"{self.name} made {a_kind(made)}, which is neither an nn.Module nor a model with 'build'")
+            known = "a task (derived from lengthlab.tasks.Task), an nn.Module or a model with 'build'"
+            raise LabError(f"{self.name} made {a_kind(made)}, which is none of these: {known}")
         return made
 
     @cached_property

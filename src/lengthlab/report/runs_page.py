@@ -35,7 +35,9 @@ def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Bloc
             blocks.append(Text(f"On {samples:,} samples each:"))
         entries = tuple(_entry(setting, samples) for setting in settings)
         blocks.append(Scores(entries, tuple(lengths), settings[0].first.trained, each_seed=each_seed))
-    numbers = Details("Every number, with seeds, range, interval and samples", (_numbers(settings),))
+    numbers = Details(
+        "Every number: range over seeds, Wilson's interval at 95 % over the samples of all seeds", (_numbers(settings),)
+    )
     origins = Details("Where they come from", (_origins(settings),))
     return [*blocks, numbers, origins, _figure(settings, name)]
 
@@ -72,7 +74,7 @@ def _measured(settings: Sequence[Setting]) -> dict[int, list[int]]:
 
 
 def _numbers(settings: Sequence[Setting]) -> Table:
-    """A row for each setting, question and length. The range is over seeds, the interval over the samples of all of them."""
+    """A row for each setting, question and length."""
     several = [setting.first.first.tokens is not None for setting in settings]
     header = ("setting", "question", "n", "mean", "each seed", "range", "interval", "samples", *(["tokens"] * any(several)))
     rows = [
@@ -145,8 +147,7 @@ def provenance(curves: Sequence[Curve]) -> list[str]:
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
     return [
         f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",
-        f"{samples_told(row for curve in curves for row in curve.rows)}. Intervals are Wilson's at 95 %, over the samples of "
-        "all seeds together; how much seeds differ is in their range.",
+        f"{samples_told(row for curve in curves for row in curve.rows)}.",
         f"Every question right by chance: {', '.join(chance)}.",
         f"Made on {'; '.join(made)}.",
     ]

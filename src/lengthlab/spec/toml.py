@@ -47,6 +47,8 @@ def make(kind: Any, value: Any, folder: Path = Path(), where: str = "") -> Any:
     given = {word: item for word, item in table.items() if word != key}
     made = _call(maker, given, where, name, folder, kind is AnyModel and makes_module(maker))
     lacks = f": it lacks {' and '.join(map(repr, missing_of(made, kind)))}" if missing_of(made, kind) else ""
+    if word_for(kind) == "task":
+        lacks = ": derive its class from lengthlab.tasks.Task"
     require(fits(made, kind), f"{name} made {a_kind(made)}, which is not a {word_for(kind)}{lacks}")
     return made
 

@@ -22,7 +22,7 @@ INSIDE = ("part", "parts", "body", "kind", "arguments")
 """Steps of a path that say nothing to a reader."""
 WORDS = {"schedule": "training", "times": "blocks", "length": "steps"}
 """What a reader calls them."""
-ALONE = ("task", "model", "training", "part", "positions", "scores", "optimizer")
+ALONE = ("task", "model", "training", "part", "positions", "scores", "optimizer", "maker")
 """Columns whose values say what they are: `rope`, and not `positions rope`."""
 
 
@@ -97,8 +97,10 @@ def _versioned(content: Content, contents: Mapping[str, Content]) -> dict[str, A
     files = content.get("files")
     if not isinstance(files, Mapping):
         return dict(content)
-    seen = {name: list(dict.fromkeys(_text(other, name) for other in contents.values())) for name in files}
-    return {**content, "files": {name: f"version {seen[name].index(text) + 1}" for name, text in files.items()}}
+    texts = {name: [text for other in contents.values() if (text := _text(other, name)) is not None] for name in files}
+    seen = {name: list(dict.fromkeys(each)) for name, each in texts.items()}
+    edited = {name: f"version {seen[name].index(text) + 1}" for name, text in files.items() if len(seen[name]) > 1}
+    return {**content, "files": edited}
 
 
 def _text(content: Content, name: str) -> Any:
