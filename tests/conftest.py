@@ -12,12 +12,12 @@ import torch
 from command import Call, Done
 from desk import RUN, lay, only_run
 from lengthlab.cli import main
-from lengthlab.launch import here
+from lengthlab.launch import in_process
 from lengthlab.store import Folder
 from lengthlab.training import train
 
 torch.set_num_threads(1)
-here.START_SECONDS = inf  # tests train where they stand, however busy the machine is; those of workers ask for them
+in_process.START_SECONDS = inf  # tests train where they stand, however busy the machine is; those of workers ask for them
 os.environ.pop("COLUMNS", None)  # whoever runs tests side by side may set it, and tables are as wide as it says
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a hundred workers are started, and need not compile the package each
 if not torch.cuda.is_available():

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lengthlab.cli import main
-from lengthlab.launch import here
+from lengthlab.launch import in_process
 
 PATIENCE = 120
 
@@ -71,7 +71,7 @@ def _settle(folder: str) -> None:
 def _be_command(folder: str, words: tuple[str, ...]) -> None:
     """What `lengthlab` does; whatever runs the tests in the background may have told its children to ignore Ctrl-C."""
     _settle(folder)
-    here.START_SECONDS = inf  # however busy the machine is
+    in_process.START_SECONDS = inf  # however busy the machine is
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv[:] = ["lengthlab", *words]
     main()

@@ -131,9 +131,9 @@ def test_settings_on_other_numbers_of_samples_stand_in_tables_of_their_own(tmp_p
     write(tmp_path, "a", 0.1, 0, GOOD)
     write(tmp_path, "b", 0.2, 0, {10: 10, 20: 10, 40: 10}, total=100)
     text = as_text(runs_page(results(tmp_path).curves))
-    many, few = text.split("On 1,000 samples each:")[1].split("On 100 samples each:")
+    many, few = text.split("On 100 samples, not 1,000:")
     assert "0.99" in many
-    assert "0.10" not in many
+    assert "lr 0.2" not in many
     assert "0.10" in few
 
 
@@ -176,10 +176,9 @@ def test_numbers_on_more_samples_stand_in_a_table_of_their_own(tmp_path: Path) -
     more = [count | {"length": 5, "correct": 5000, "total": 5000} for count in data["counts"][:2]]
     folder.write_json("result.json", dict(data) | {"counts": [*more, *data["counts"]]})
     text = as_text(runs_page(results(tmp_path).curves))
-    assert "On 5,000 samples each:" in text
-    assert "On 1,000 samples each:" in text
+    assert "On 5,000 samples, not 1,000:" in text
     heads = [line.split() for line in text.splitlines() if line.split()[:1] == ["n"]]
-    assert heads == [["n", "5"], ["n", "10", "20", "40"]]
+    assert heads == [["n", "10", "20", "40"], ["n", "5"]]
 
 
 def test_labels_are_the_names_of_their_settings(tmp_path: Path) -> None:

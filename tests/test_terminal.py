@@ -24,7 +24,7 @@ from lengthlab.bench.page import bench_page
 from lengthlab.cli.pages import folded
 from lengthlab.experiments import studies
 from lengthlab.report.curves import Curve
-from lengthlab.report.letters import EQUALS, spelled
+from lengthlab.report.encoding import EQUALS, spelled
 from lengthlab.report.page import Entry, Page, Scores, Table
 from lengthlab.report.publication import read_results
 from lengthlab.report.runs_page import runs_page

@@ -20,7 +20,7 @@ from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.train import train
 from lengthlab.errors import TRACE, LabError, explain, place_of
-from lengthlab.report.letters import spell
+from lengthlab.report.encoding import spell
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

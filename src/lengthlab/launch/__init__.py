@@ -1,5 +1,5 @@
-"""Where runs are placed (local.py): in this process (here.py) or in others (processes.py), each of them a worker (worker.py);
-what is shown meanwhile (progress.py, table.py).
+"""Where runs are placed (local.py): in this process (in_process.py) or in others (processes.py), each of them a worker
+(worker.py); what is shown meanwhile (progress.py, table.py).
 """
 
 from lengthlab.launch.local import Outcome as Outcome

@@ -1,4 +1,4 @@
-"""Runs of this machine: small ones are trained in this process (here.py), the others by workers (processes.py), under watch."""
+"""Runs of this machine: small ones are trained in this process (in_process.py), others by workers (processes.py), watched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from lengthlab import training
 from lengthlab.device import AUTO, device_named, in_words
 from lengthlab.errors import LabError, RunFailed, cut, explain, require, require_whole
-from lengthlab.launch.here import Tell, seconds_here, train_here
+from lengthlab.launch.in_process import Tell, seconds_here, train_here
 from lengthlab.launch.processes import work
 from lengthlab.launch.progress import Progress
 from lengthlab.spec.run import Run
@@ -78,8 +78,8 @@ def train_all(
     A result for each run, in their order. Where runs fail, the others are trained to their end; then RunFailed names those
     that did, and `lengthlab.results(store)` has the others.
 
-    Small runs are trained in this process, larger ones in workers (`here.seconds_here` says which); with `workers`, all are
-    trained by so many of these. Where the runs are and how long they will take is shown on standard error, unless `progress`
+    Small runs are trained in this process, larger ones in workers (in_process.py says which); with `workers`, all are trained
+    by so many of these. Where the runs are and how long they will take is shown on standard error, unless `progress`
     is False. Ctrl-C stops them after the step (on a GPU: the 50 steps) under way and goes up as KeyboardInterrupt.
     """
     refuse_while_loading("train_all")

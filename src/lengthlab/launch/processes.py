@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkstemp
 from time import sleep
 
-from lengthlab.launch.here import Tell
+from lengthlab.launch.in_process import Tell
 
 POLL_SECONDS = 0.1
 

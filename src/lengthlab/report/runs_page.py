@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lengthlab.report.best import RULE, Best, best_of, sentence
 from lengthlab.report.curves import Curve
 from lengthlab.report.page import Block, Curves, Details, Entry, Heading, Page, Scores, Span, Table, Text, Words
-from lengthlab.report.scores import GOOD, Score, Series, samples_told
+from lengthlab.report.scores import GOOD, Score, samples_told, usual_total
 from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
 
@@ -25,21 +24,34 @@ def runs_page(curves: Sequence[Curve], each_seed: bool = False) -> Page:
 
 
 def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Block]:
-    """Settings that can be compared: the answer, the overview, every number, the figure."""
+    """Settings that can be compared: the answer, the overview, every number, the figure. Numbers on other numbers of samples
+    than usual weigh more or less, and stand in tables of their own.
+    """
+    rows = [row for setting in settings for curve in setting.curves for row in curve.rows]
+    usual = usual_total(rows)
+    blocks = _answer(_on(settings, usual), each_seed)
+    for samples in sorted({row.total for row in rows} - {usual}, reverse=True):
+        blocks += [Text(f"On {samples:,} samples, not {usual:,}:"), _scores(_on(settings, samples), each_seed)]
+    words = "Every number: range over seeds, Wilson's interval at 95 % over the samples of all seeds"
+    details = (Details(words, (_numbers(settings),)), Details("Where they come from", (_origins(settings),)))
+    return [*blocks, *details, _figure(settings, name)]
+
+
+def _on(settings: Sequence[Setting], samples: int) -> list[Setting]:
+    return [kept for setting in settings if (kept := setting.on(samples))]
+
+
+def _answer(settings: Sequence[Setting], each_seed: bool) -> list[Block]:
     best = best_of(settings)
     blocks: list[Block] = [Text(Span(sentence(best), "strong"))]
     if len(settings) > 1:
         blocks += [Text(RULE), _overview(best)]
-    for samples, lengths in _measured(settings).items():
-        if len(_measured(settings)) > 1:
-            blocks.append(Text(f"On {samples:,} samples each:"))
-        entries = tuple(_entry(setting, samples) for setting in settings)
-        blocks.append(Scores(entries, tuple(lengths), settings[0].first.trained, each_seed=each_seed))
-    numbers = Details(
-        "Every number: range over seeds, Wilson's interval at 95 % over the samples of all seeds", (_numbers(settings),)
-    )
-    origins = Details("Where they come from", (_origins(settings),))
-    return [*blocks, numbers, origins, _figure(settings, name)]
+    return [*blocks, _scores(settings, each_seed)]
+
+
+def _scores(settings: Sequence[Setting], each_seed: bool) -> Scores:
+    lengths = sorted({length for setting in settings for length in setting.lengths})
+    return Scores(tuple(map(_entry, settings)), tuple(lengths), settings[0].first.trained, each_seed=each_seed)
 
 
 def _kind(group: Sequence[Setting]) -> str:
@@ -62,15 +74,6 @@ def _cell(score: Score) -> Words:
     if score.mean is None:
         return "–"
     return Span(f"{score.mean:.3f}", "good" if score.mean > GOOD else "")
-
-
-def _measured(settings: Sequence[Setting]) -> dict[int, list[int]]:
-    """Lengths by the number of samples a seed that were asked there: numbers of different weight are not put side by side."""
-    rows = [row for setting in settings for curve in setting.curves for row in curve.rows if row.question == ALL]
-    asked: dict[int, set[int]] = {}
-    for row in rows:
-        asked.setdefault(row.total, set()).add(row.length)
-    return {samples: sorted(asked[samples]) for samples in sorted(asked, reverse=True)}
 
 
 def _numbers(settings: Sequence[Setting]) -> Table:
@@ -112,14 +115,8 @@ def _origins(settings: Sequence[Setting]) -> Table:
     return Table(("setting", "seed", "run", "commit", "steps", "seconds", "precision", "date"), tuple(rows))
 
 
-def _entry(setting: Setting, samples: int | None = None) -> Entry:
-    """With what was measured on so many samples a seed, or with everything."""
-    if samples is None:
-        return Entry((("setting", setting.name),), setting.series)
-    kept = [tuple(row for row in curve.rows if row.total == samples) for curve in setting.curves]
-    curves = tuple(replace(curve, rows=rows) for curve, rows in zip(setting.curves, kept, strict=True) if rows)
-    series = replace(setting, curves=curves).series if curves else tuple(Series(each.question, ()) for each in setting.series)
-    return Entry((("setting", setting.name),), series)
+def _entry(setting: Setting) -> Entry:
+    return Entry((("setting", setting.name),), setting.series)
 
 
 def _figure(settings: Sequence[Setting], name: str) -> Curves:
@@ -130,7 +127,7 @@ def _figure(settings: Sequence[Setting], name: str) -> Curves:
         for question in curve.questions
     }
     return Curves(
-        tuple(_entry(setting) for setting in settings),
+        tuple(map(_entry, settings)),
         lengths,
         curve.trained,
         name=name,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.text import Text as Line
 
-from lengthlab.report.letters import spelled
+from lengthlab.report.encoding import spelled
 from lengthlab.report.page import Words, spans, visible
 
 STYLES = {"strong": "bold", "emphasis": "italic", "code": "", "good": "green", "bad": "bold red"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lengthlab.report.curves import Curve
 from lengthlab.report.scores import GOOD, Score, Series, one_a_seed
@@ -40,6 +40,12 @@ class Setting:
                 break
             reached = score.length
         return reached
+
+    def on(self, samples: int) -> Setting | None:
+        """With what was measured on so many samples a seed; None where nothing was."""
+        kept = [(curve, tuple(row for row in curve.rows if row.total == samples)) for curve in self.curves]
+        curves = tuple(replace(curve, rows=rows) for curve, rows in kept if rows)
+        return replace(self, curves=curves) if curves else None
 
     def _series(self, question: str) -> Series:
         found = [(length, [curve.row(length, question) for curve in self.curves]) for length in self.lengths]

@@ -23,7 +23,7 @@ from lengthlab.cli import cli
 from lengthlab.device import device_named
 from lengthlab.errors import LabError
 from lengthlab.launch import try_all
-from lengthlab.launch.here import seconds_here
+from lengthlab.launch.in_process import seconds_here
 from lengthlab.models import Lstm, Model, chain
 from lengthlab.spec.run import Run
 from lengthlab.store import Store
@@ -115,7 +115,7 @@ def test_small_runs_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_lasts_longer_goes_on_in_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_here(monkeypatch)
-    monkeypatch.setattr("lengthlab.launch.here.START_SECONDS", 0.3)
+    monkeypatch.setattr("lengthlab.launch.in_process.START_SECONDS", 0.3)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     runs = [end_to_end_run(steps=5, seed=1), end_to_end_run(steps=60)]  # the second is begun here
     assert [outcome.error for outcome in try_all(runs, tmp_path / "both", "cpu", progress=False)] == [None, None]
@@ -161,7 +161,7 @@ def test_whoever_trains_for_a_while_keeps_what_was_learned_meanwhile(tmp_path: P
 def test_what_is_trained_here_and_for_how_long(
     runs: list[Run], device: str, at_a_time: int, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lengthlab.launch.here.START_SECONDS", 3.0)
+    monkeypatch.setattr("lengthlab.launch.in_process.START_SECONDS", 3.0)
     assert seconds_here(runs, torch.device(device), at_a_time) == seconds
 
 
