@@ -4,8 +4,8 @@ Claim: trained on n = 1…25 with delayed attention, without positions and with 
 at least 0.99 of the samples at n = 100 and 400, and in 0.97 at n = 1000. A smaller one, trained on n = 1…10 on two cores, has
 them right in 0.90 at n = 400.
 
-Cost: 16,000 steps a seed, 4 minutes for three on one H200 (gpu); 6,500 small ones, half an hour on one slow core (cpu: n =
-1…10, measured to 400).
+Cost: 4 arms, 16,000 steps a seed each, 562 seconds for three seeds on one H200 (gpu); 6,500 small ones, half an hour a run on
+one slow core (cpu: n = 1…10, measured to 400).
 Command: lengthlab reproduce far
 """
 
