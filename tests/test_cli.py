@@ -443,8 +443,11 @@ def test_a_plain_module_as_json_is_json(call: Call, tmp_path: Path, monkeypatch:
     assert json.loads(call("models", "mine.py:net", "--json").out)["network"][0].startswith("Embedding(")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    code = "from lengthlab.cli import main; import sys; sys.argv = ['lengthlab', 'models']; main()"
-    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" | head -1'], capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize("typed", [["models"], ["reproduce", "far", "--from", "published", "--out", "OUT"]])
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, typed: list[str]) -> None:
+    words = ["lengthlab", *(str(tmp_path) if word == "OUT" else word for word in typed)]
+    (tmp_path / "typed.py").write_text(f"import sys\nfrom lengthlab.cli import main\nsys.argv = {words!r}\nmain()\n")
+    piped = f"{sys.executable} {tmp_path / 'typed.py'} | head -1"
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, timeout=60)
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""

@@ -58,7 +58,7 @@ def _run() -> int:
         _say("stopped; what was trained so far is kept, and the same command goes on from there")
         return 130
     except BaseException as error:
-        if isinstance(error, BrokenPipeError) or _is_of_click(error):  # nobody reads on, as after `| head`
+        if isinstance(error, BrokenPipeError) or _pipe_is_closed(error):  # nobody reads on, as after `| head`
             sys.stderr.close()
             return 1
         foreseen = isinstance(error, (LabError, OSError, SystemExit))
@@ -69,10 +69,10 @@ def _run() -> int:
         return 2
 
 
-def _is_of_click(error: BaseException) -> bool:
-    """Whether click itself exits: it does where a pipe is closed, and says no more of it."""
+def _pipe_is_closed(error: BaseException) -> bool:
+    """Whether click or rich exits by itself: each does where a pipe is closed, and says no more of it."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    return isinstance(error, SystemExit) and str(frames[-1].f_globals.get("__name__")).startswith("click.")
+    return isinstance(error, SystemExit) and str(frames[-1].f_globals.get("__name__")).startswith(("click.", "rich."))
 
 
 def _say(text: str) -> None:
