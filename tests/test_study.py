@@ -400,7 +400,7 @@ def test_a_claim_may_allow_exceptions() -> None:
     results = read_results(find_study("remedies"), (str(ROOT / "published"),))
     kept = results.findings()[0]
     assert (kept.verdict, len(kept.against)) == ("holds", 1)
-    assert "29 of 30 checks hold; not rotary, stick-breaking, delayed (0.227 at n=1000)" in kept.evidence
+    assert "29 of 30 checks hold; not rotary, stick-breaking, delayed (0.214 at n=1000)" in kept.evidence
 
 
 def test_experiments_are_listed_and_shown_with_a_users_own(call: Call) -> None:
