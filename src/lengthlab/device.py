@@ -70,6 +70,7 @@ def settled(device: torch.device) -> Iterator[None]:
         if device.type == "cuda":
             settings.enter_context(torch.cuda.device(device))
             settings.enter_context(_full_sums())
+            settings.enter_context(_quiet_recurrence())
         if device.type == "cpu":
             settings.enter_context(_one_thread())
             settings.enter_context(_onednn(platform.machine().lower() not in ("aarch64", "arm64")))
@@ -119,6 +120,14 @@ def _full_sums() -> Iterator[None]:
         yield
     finally:
         products.allow_tf32, recurrence.allow_tf32, products.allow_bf16_reduced_precision_reduction = before
+
+
+@contextmanager
+def _quiet_recurrence() -> Iterator[None]:
+    """torch cannot lay the weights of an LSTM in bf16 out as cuDNN has them, and tells the user to do it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
+        yield
 
 
 @contextmanager
