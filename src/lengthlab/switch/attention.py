@@ -46,6 +46,15 @@ def is_attention(module: nn.Module) -> bool:
     return not ATTENTION.isdisjoint(mentioned) or (not SOFTMAX.isdisjoint(mentioned) and not linear)
 
 
+def calls_attention(module: nn.Module) -> bool:
+    """Whether its code calls a function that is attention as a whole.
+
+    >>> calls_attention(nn.MultiheadAttention(8, 2)), calls_attention(nn.Softmax())
+    (True, False)
+    """
+    return is_called_attention(module) and not ATTENTION.isdisjoint(_mentioned(type(module)))
+
+
 def is_called_attention(module: nn.Module) -> bool:
     return any(name in type(module).__name__.lower() for name in NAMES)
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from operator import index
 from typing import Any, TypedDict, Unpack
 from weakref import ref
 
 from torch import nn
 
-from lengthlab.errors import LabError, require
-from lengthlab.switch.delay import HELD, Delay, Until, require_unused_are_found
+# Private: tensors that have a shape and no values. If it goes, a model made of them is tried, fails, and is read instead.
+from torch._subclasses.fake_tensor import FakeTensor
+
+from lengthlab.errors import LabError, a_kind, require
+from lengthlab.switch.delay import HELD, Delay, DelayWarning, Until, require_unused_are_found
+from lengthlab.switch.inputs import as_example, made_up
 from lengthlab.switch.opening import Opening
-from lengthlab.switch.sites import Instead, Parts, choose
+from lengthlab.switch.probe import runs
+from lengthlab.switch.search import Found, search
+from lengthlab.switch.sites import Instead, Parts, choose, unwrapped
 
 
 class OpeningOptions(TypedDict, total=False):
@@ -29,6 +36,8 @@ class DelayOptions(OpeningOptions, total=False):
     """What `delay_attention` takes beside the model, for those who call it later."""
 
     modules: Parts | None
+    batch: Any
+    cross: bool
 
 
 def delay(
@@ -55,19 +64,35 @@ def delay(
       1                6  its input
     >>> later.open()
     """
-    sites = choose(model, parts, instead)
+    return _closed(model, Found(choose(model, parts, instead)), until, Opening(rate, warm_up, ramp), whole=False)
+
+
+def _closed(model: nn.Module, found: Found, until: Until | None, opening: Opening, whole: bool) -> Delay:
+    """A delay of what was found, closed."""
+    sites, inner = found.sites, unwrapped(model)
     for site in sites:
         holder = HELD[site.module]() if site.module in HELD else None
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
     require_unused_are_found(model)
-    made = Delay(sites, _whole(until), Opening(rate, warm_up, ramp))
+    starved, idle = (tuple(map(inner.get_parameter, names)) for names in (found.starved, found.idle))
+    made = Delay(sites, _whole(until), opening, inner, found.left, starved, idle, whole)
     made.close()
     HELD.update({site.module: ref(made) for site in sites})
     return made
 
 
-def delay_attention(model: nn.Module, modules: Parts | None = None, **options: Unpack[OpeningOptions]) -> Delay:
+def delay_attention(
+    model: nn.Module,
+    modules: Parts | None = None,
+    batch: Any = None,
+    cross: bool = True,
+    **options: Unpack[OpeningOptions],
+) -> Delay:
     """`delay` for softmax attention, which is found; recurrent mixers (LSTM, Mamba, linear attention) are left alone.
+
+    It is found by trying: the model runs on `batch`, as its forward takes it, or on one that is made up, and nothing of the
+    trial stays. Where none can be made up, it is found by the names and the code of modules, and `delay.check(batch)` is for you to
+    call. `cross=False` keeps attention to another sequence on: without it an encoder does not learn.
 
     >>> layer = nn.TransformerEncoderLayer(8, nhead=2)
     >>> delay_attention(layer)
@@ -75,7 +100,42 @@ def delay_attention(model: nn.Module, modules: Parts | None = None, **options: U
       module     parameters  while off
       self_attn         288  (zeros, None)
     """
-    return delay(model, modules, **options)
+    require(isinstance(model, nn.Module), f"what is delayed is an nn.Module, not {a_kind(model)}")
+    if modules is not None or options.get("instead") is not None:
+        require(cross and batch is None, "modules= and instead= say what is off: leave out batch= and cross=")
+        return delay(model, modules, **options)
+    found = _tried(unwrapped(model), batch, cross)
+    if found is None:
+        require(cross, "cross=False needs a batch= to tell attention to another sequence from the rest")
+        return delay(model, None, **options)
+    opening = Opening(options.get("rate", 1.0), options.get("warm_up", 0), options.get("ramp", 0))
+    made = _closed(model, found, options.get("until"), opening, whole=True)
+    for notice in _notices(made, unwrapped(model)):
+        warnings.warn(notice, DelayWarning, stacklevel=2)
+    return made
+
+
+def _tried(model: nn.Module, batch: Any, cross: bool) -> Found | None:
+    """What is found on a batch; None where there is none on which the model runs."""
+    if batch is not None:
+        return search(model, as_example(batch, model), cross)
+    if not _has_values(model):
+        return None
+    example = next((each for each in made_up(model) if runs(model, each)), None)
+    return None if example is None else search(model, example, cross)
+
+
+def _has_values(model: nn.Module) -> bool:
+    """Shapes alone, of a model that is planned or not yet loaded, cannot be tried."""
+    return all(not each.is_meta and not isinstance(each, FakeTensor) for each in model.parameters())
+
+
+def _notices(made: Delay, model: nn.Module) -> Iterator[str]:
+    if made.left:
+        named = ", ".join(f"'{name}'" for name in made.left[:3]) + (
+            f" and {len(made.left) - 3} more" if len(made.left) > 3 else ""
+        )
+        yield f"attention stays on in {named}: nothing else brings the input to the output"
 
 
 def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:

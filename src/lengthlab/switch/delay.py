@@ -18,9 +18,10 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
-from lengthlab.errors import a_kind, require
+from lengthlab.errors import LabError, a_kind, require
+from lengthlab.switch.check import DelayReport, check_delay
 from lengthlab.switch.opening import Opening, Ramped, Watch
-from lengthlab.switch.sites import Site
+from lengthlab.switch.sites import Site, unwrapped
 from lengthlab.switch.stand_in import Off, StandIn
 
 Until = int | Callable[[Mapping[str, Any]], bool]
@@ -60,8 +61,20 @@ class Delay:
     untouched); `open` puts it back.
     """
 
-    def __init__(self, sites: tuple[Site, ...], until: Until | None = None, opening: Opening = Opening()) -> None:
+    def __init__(
+        self,
+        sites: tuple[Site, ...],
+        until: Until | None = None,
+        opening: Opening = Opening(),
+        model: nn.Module | None = None,
+        left: tuple[str, ...] = (),
+        starved: tuple[nn.Parameter, ...] = (),
+        idle: tuple[nn.Parameter, ...] = (),
+        whole: bool = False,
+    ) -> None:
         self.sites, self.until, self.opening = sites, until, opening
+        self.left, self.starved, self.idle, self.whole = left, starved, idle, whole
+        self._model = None if model is None else ref(model)
         self.is_open = True
         self.steps = 0
         """Steps of the optimizer so far, as `step`, `watch` or a callback counted them."""
@@ -98,6 +111,18 @@ class Delay:
             for site, ramp in zip(self.sites, self._ramps, strict=True):
                 self._replace(site, ramp)
                 self._hooks.append(site.module.register_forward_pre_hook(_untouched))
+
+    def check(self, batch: Any, model: nn.Module | None = None) -> DelayReport:
+        """Try it on a batch, as the forward of the model takes it: a tensor, a tuple or a mapping of arguments.
+
+        The input still reaches every output, every part that is off is called and stood in for rightly, no other attention is
+        on: or an error says where, and what to do. Weights, buffers, modes and random numbers stay as they are. `model`: one
+        that holds the delayed one, where the batch is meant for that.
+        """
+        whole = model if model is not None else self._model() if self._model else None
+        if whole is None:
+            raise LabError("the model that was delayed is gone: hand over the one to check, delay.check(batch, model)")
+        return check_delay(self, unwrapped(whole), batch)
 
     def step(self) -> None:
         """Say that the optimizer has made a step."""
@@ -158,7 +183,8 @@ class Delay:
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """The parameters that stand still while closed, each once."""
-        yield from dict.fromkeys(parameter for site in self.sites for parameter in site.parameters())
+        inside = [parameter for site in self.sites for parameter in site.parameters()]
+        yield from dict.fromkeys([*inside, *self.idle, *self.starved])
 
     def forget(self, optimizer: Optimizer) -> None:
         """Drop what the optimizer remembers of these parameters, so that they start afresh when they are opened."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -46,7 +46,7 @@ class Site:
 
 def find(model: nn.Module, *parts: str) -> tuple[Site, ...]:
     """The outermost modules whose names end in one of these; `*` stands for any one name or piece of it."""
-    model = _unwrapped(model)
+    model = unwrapped(model)
     names = {name for part in parts for name in _matching(model, part)}
     return _sites(model, [name for name in _places(model) if name in _outermost(names)], None)
 
@@ -54,7 +54,7 @@ def find(model: nn.Module, *parts: str) -> tuple[Site, ...]:
 def choose(model: nn.Module, parts: Parts | None, instead: Instead | None = None) -> tuple[Site, ...]:
     """The modules that are meant; attention where nothing is said. One that is meant twice is an error."""
     require(isinstance(model, nn.Module), f"what is delayed is an nn.Module, not {a_kind(model)}")
-    model = _unwrapped(model)
+    model = unwrapped(model)
     meant: dict[str, str] = {}
     for words, names in _asked(model, parts):
         outer = sorted(_outermost(set(names)))
@@ -67,7 +67,7 @@ def choose(model: nn.Module, parts: Parts | None, instead: Instead | None = None
     return _sites(model, [name for name in _places(model) if name in meant], instead)
 
 
-def _unwrapped(model: nn.Module) -> nn.Module:
+def unwrapped(model: nn.Module) -> nn.Module:
     while type(model).__name__ in WRAPPERS:
         model = model.get_submodule(WRAPPERS[type(model).__name__])
     return model
@@ -159,6 +159,15 @@ def _sites(model: nn.Module, names: list[str], instead: Instead | None) -> tuple
         for name in names
         for module in [places[name][1]]
         if modules[module] == name
+    )
+
+
+def with_shared(model: nn.Module, sites: tuple[Site, ...]) -> tuple[Site, ...]:
+    """The same, each with the names of its parameters that other parts of the model use as well."""
+    elsewhere = _elsewhere(model, [site.module for site in sites])
+    return tuple(
+        replace(site, shared=tuple(name for name, each in site.module.named_parameters() if id(each) in elsewhere))
+        for site in sites
     )
 
 

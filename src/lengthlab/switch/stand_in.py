@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from lengthlab.errors import LabError
 from lengthlab.switch.returns import Returns, returns_of
+from lengthlab.switch.trace import ModuleCall, argument_names
 
 PROJECTIONS = ("o_proj", "out_proj", "c_proj", "to_out", "wo", "out")
 """What the last map of attention is called. Where its output is not as wide as its input, so is the module's."""
@@ -36,9 +37,11 @@ class StandIn:
     keeps: bool
     returns: Returns = Returns()
     first: str = "x"
-    """The name of the input that comes first, where it is handed over by name."""
+    """The name of the input that it is made of, where it is handed over by name."""
     width: int | None = None
     layer: int | None = None
+    place: int = 0
+    """Of that input, where it is not."""
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         x = self._input(inputs, named)
@@ -57,7 +60,7 @@ class StandIn:
         return torch.zeros_like(x) if self.width in (None, x.size(-1)) else x.new_zeros(*x.shape[:-1], self.width)
 
     def _input(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
-        candidates = (*inputs, named.get(self.first), *named.values())
+        candidates = (named.get(self.first), *inputs[self.place : self.place + 1], *inputs, *named.values())
         found = next((each for each in candidates if isinstance(each, Tensor)), None)
         if found is None:
             raise LabError(
@@ -94,6 +97,34 @@ def stand_in_for(name: str, module: nn.Module, keeps: bool) -> StandIn:
     layers = [layer for each in module.modules() if isinstance(layer := getattr(each, "layer_idx", None), int)]
     width = None if keeps else _width(module)
     return StandIn(keeps, returns_of(name, module), _first_input(module), width, layers[0] if layers else None)
+
+
+def recorded_stand_in(module: nn.Module, calls: Sequence[ModuleCall], keeps: str | None = None) -> StandIn | None:
+    """As its calls were seen: zeros as its output was, or the input that it is said to keep. None where no input has a shape
+    from which that of the output follows.
+    """
+    alike = {(call.values, call.passed) for call in calls}
+    like = keeps or next((name for name in calls[0].given if all(_tells(call, name) for call in calls)), None)
+    if like is None or len(alike) > 1 or calls[0].values < 0:
+        return None
+    widths = {call.shape[-1] for call in calls if call.shape}
+    cache = next((place for place, name in calls[0].passed if name in CACHES), None)
+    layers = [layer for each in module.modules() if isinstance(layer := getattr(each, "layer_idx", None), int)]
+    names = argument_names(module)
+    return StandIn(
+        keeps is not None,
+        Returns(calls[0].values, cache),
+        like,
+        None if keeps or all(call.shape == call.given[like][0] for call in calls) else widths.pop(),
+        layers[0] if layers else None,
+        names.index(like) if like in names else 0,
+    )
+
+
+def _tells(call: ModuleCall, name: str) -> bool:
+    """Whether the output has the shape of an input, but for its width."""
+    shape = call.given[name][0] if name in call.given else None
+    return bool(shape) and call.shape is not None and call.shape[:-1] == shape[:-1] if shape else False
 
 
 def _takes_keys(cache: Any, layer: int) -> bool:

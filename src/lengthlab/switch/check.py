@@ -1,0 +1,213 @@
+"""Whether a closed delay does in a model what it says, tried on a real batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from lengthlab.errors import LabError, explain, require
+from lengthlab.switch.inputs import as_example
+from lengthlab.switch.probe import Probe, at_rest, everything, moved_outputs, same_outputs
+from lengthlab.switch.sites import Site
+from lengthlab.switch.stand_in import StandIn
+from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
+
+if TYPE_CHECKING:
+    from lengthlab.switch.delay import Delay
+
+
+@dataclass(frozen=True)
+class DelayReport:
+    """What was seen in a model with parts of it off; all of it right, or there would have been an error."""
+
+    off: tuple[str, ...]
+    """Modules that are skipped; each was called."""
+    left: tuple[str, ...]
+    """Modules whose attention stays on and reaches the output."""
+    unused: tuple[str, ...]
+    """Modules in which attention is computed for nothing: no number of the output depends on it."""
+    still: tuple[str, ...]
+    """Parameters outside that stand still because only attention feeds them."""
+    without_gradient: tuple[str, ...]
+    """Parameters outside that learn when everything is on and have no gradient now."""
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.off)} modules are off, were called, and give what fits: the input reaches every output."]
+        for what, names in (
+            ("Attention stays on, and reaches the output, in", self.left),
+            ("Attention is computed and thrown away in", self.unused),
+            ("Fed by attention alone, and held still until it opens:", self.still),
+            ("Learn once it is open, and have no gradient until then:", self.without_gradient),
+        ):
+            lines += [f"{what} {_list(names)}."] if names else []
+        return "\n".join(lines)
+
+
+def check_delay(delay: Delay, model: nn.Module, batch: Any) -> DelayReport:
+    """Try a closed delay; what fails is an error that names the module and what to do."""
+    require(not delay.is_open, "the delay is open: there is nothing to check; check it before it opens")
+    example = as_example(batch, model)
+    names = _names(delay.sites, model)
+    with at_rest(model):
+        probe = Probe(model, example)
+        with _open(delay.sites):
+            on = probe.both()
+            wanted = probe.forward(0, _inside(tuple(names)), _hushed(names))
+            on_gradients = probe.gradients()
+        closed = _closed(probe)
+        _require_called(names, closed[0], on[0])
+        _require_shapes(names, closed[0], on[0])
+        _require_reach(closed, on, tuple(names))
+        if all(isinstance(site.stand_in, StandIn) for site in delay.sites):
+            _require_same(closed[0], wanted, tuple(names))
+        left, unused = _attention_left(probe, closed[0], delay)
+        gradients = probe.gradients()
+    _require_no_gradient(names, gradients)
+    lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
+    held = {id(parameter) for parameter in delay.starved}
+    named = dict(model.named_parameters())
+    still = tuple(name for name in lost if id(named[name]) in held)
+    return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still))
+
+
+def _names(sites: tuple[Site, ...], model: nn.Module) -> dict[str, Site]:
+    """The sites by their names in this model, which may hold the one in which they were found."""
+    places = {module: name for name, module in reversed(list(model.named_modules()))}
+    missing = [site.name for site in sites if site.module not in places]
+    require(
+        not missing, f"'{missing[0] if missing else ''}' is not in the model that is checked: check the one it was found in"
+    )
+    return {places[site.module]: site for site in sites}
+
+
+def _closed(probe: Probe) -> tuple[Trace, Trace]:
+    try:
+        return probe.both()
+    except LabError:
+        raise
+    except Exception as error:  # a stand-in that does not fit
+        what = "say with instead= what stands in for a module, or name with modules= what should be off"
+        raise LabError(f"with its parts off the model does not run ({explain(error)}); {what}") from error
+
+
+def _require_called(names: Mapping[str, Site], closed: Trace, on: Trace) -> None:
+    for name in names:
+        require(
+            name in closed.modules or name not in on.modules,
+            f"'{name}' is off and is not called any more: another module has taken its place",
+        )
+        require(
+            name in closed.modules,
+            f"'{name}' should be off and was never called: the model calls a method of it, or does without it for this batch; "
+            f"name with modules= what it does call",
+        )
+
+
+def _require_shapes(names: Mapping[str, Site], closed: Trace, on: Trace) -> None:
+    for name in names:
+        for real, stand_in in zip(on.modules.get(name, []), closed.modules[name], strict=False):
+            require(
+                real.shape == stand_in.shape and real.values == stand_in.values,
+                f"'{name}' gives {_form(real.shape, real.values)}, and what stands in for it "
+                f"{_form(stand_in.shape, stand_in.values)}: "
+                f"say with instead= what it gives, a function of its inputs",
+            )
+
+
+def _form(shape: tuple[int, ...] | None, values: int) -> str:
+    return f"{'a tensor' if values == 0 else f'{values} values, the first'} of shape {shape}"
+
+
+def _require_reach(closed: tuple[Trace, Trace], on: tuple[Trace, Trace], names: tuple[str, ...]) -> None:
+    moves, moved = moved_outputs(*on), moved_outputs(*closed)
+    require(any(moves), "the output of the model is the same for any input, with everything on: check it on another batch")
+    blind = [number for number, (before, now) in enumerate(zip(moves, moved, strict=False)) if before and not now]
+    require(
+        not blind,
+        f"with {_list(names)} off, output {blind[0] if blind else ''} of the model is the same for any input: a part that is "
+        f"off has the only way there; leave it out of modules=, or say with instead='input' that it hands its input on",
+    )
+
+
+def _require_same(closed: Trace, wanted: Trace, names: tuple[str, ...]) -> None:
+    require(
+        same_outputs(closed, wanted),
+        f"with {_list(names)} off the model gives other numbers than with these running and giving nothing: something else "
+        f"takes values from one of them (a table of relative positions, shared keys); switch off all that use it, or say with "
+        f"instead= what it gives",
+    )
+
+
+def _require_no_gradient(names: Mapping[str, Site], gradients: Mapping[str, bool | None]) -> None:
+    for name, site in names.items():
+        for inner, _ in site.module.named_parameters():
+            has = gradients.get(f"{name}.{inner}") is not None and inner not in site.shared
+            require(not has, f"'{name}.{inner}' is off and has a gradient: it is used from outside its module")
+
+
+def _attention_left(probe: Probe, closed: Trace, delay: Delay) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where attention is still computed: with and without effect on the output. Where it should be off, an error."""
+    kernels = statically_attention(probe.model, closed)
+    calls = dict.fromkeys([call.modules[-1] for call in closed.attention] + list(kernels))
+    reach = [name for name in calls if not same_outputs(closed, probe.forward(0, _of(name), _only(name, kernels)))]
+    at_large = [name for name in reach if name not in delay.left]
+    where = ", ".join(f"'{name}' ({type(probe.model.get_submodule(name)).__name__})" for name in at_large)
+    require(
+        not at_large or not delay.whole,
+        f"attention is still on in {where}: it reaches the output while the rest is off; name with modules= all that should "
+        f"be off",
+    )
+    return tuple(reach), tuple(name for name in calls if name not in reach)
+
+
+def _of(name: str) -> Any:
+    return lambda number, call: call.modules[-1] == name
+
+
+def _only(name: str, kernels: Mapping[str, None]) -> dict[str, None]:
+    return {name: None} if name in kernels else {}
+
+
+def _inside(names: tuple[str, ...]) -> Any:
+    def silent(number: int, call: AttentionCall) -> bool:
+        return any(name in names for name in call.modules) and everything(number, call)
+
+    return silent
+
+
+def _hushed(names: Mapping[str, Site]) -> dict[str, str | None]:
+    """Zeros, or the input that a site hands through."""
+    return {
+        name: site.stand_in.first if site.stand_in.keeps else None
+        for name, site in names.items()
+        if isinstance(site.stand_in, StandIn)
+    }
+
+
+def _below(names: Mapping[str, Site]) -> tuple[str, ...]:
+    return tuple(f"{name}." for name in names)
+
+
+def _list(names: tuple[str, ...]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+
+
+@contextmanager
+def _open(sites: tuple[Site, ...]) -> Iterator[None]:
+    """With the forwards that the modules have when they are on, for a moment."""
+    closed = [vars(site.module).get("forward") for site in sites]
+    for site, own in zip(sites, closed, strict=True):
+        if own is not None:
+            found = getattr(own, "found", None)
+            site.module.forward = found or type(site.module).forward.__get__(site.module)
+    try:
+        yield
+    finally:
+        for site, own in zip(sites, closed, strict=True):
+            if own is not None:
+                site.module.forward = own

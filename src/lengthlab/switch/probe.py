@@ -1,0 +1,164 @@
+"""A model tried out on two inputs: what still depends on them, and what still learns, while attention gives nothing.
+
+Nothing of the trial stays: modes, buffers, random numbers and weights are as they were.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.switch.inputs import Example
+from lengthlab.switch.trace import AttentionCall, Trace, leaves, watch_forward, without_fast_path
+
+TINY = 1e-2
+"""A parameter whose numbers are all the same and at most this is a gate, a scale or a map that begins closed."""
+Silent = Callable[[int, AttentionCall], bool]
+
+
+def everything(number: int, call: AttentionCall) -> bool:
+    return True
+
+
+def nothing(number: int, call: AttentionCall) -> bool:
+    return False
+
+
+class Probe:
+    """Forwards and gradients of a model on an example and on another one like it. Use it inside `at_rest(model)`."""
+
+    def __init__(self, model: nn.Module, example: Example) -> None:
+        self.model, self.examples = model, (example, example.other())
+
+    def forward(self, which: int, silent: Silent = nothing, hushed: Mapping[str, str | None] | None = None) -> Trace:
+        """One watched forward."""
+        example = self.examples[which]
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return watch_forward(self.model, lambda: example.run(self.model), (example.args, example.kwargs), silent, hushed)
+
+    def both(self, silent: Silent = nothing, hushed: Mapping[str, str | None] | None = None) -> tuple[Trace, Trace]:
+        return self.forward(0, silent, hushed), self.forward(1, silent, hushed)
+
+    def gradients(self, which: int = 0) -> dict[str, bool | None]:
+        """Whether each parameter has a gradient that is not zero; None where it has none at all."""
+        named = {name: each for name, each in self.model.named_parameters() if each.requires_grad}
+        with torch.enable_grad(), torch.random.fork_rng(), without_fast_path():
+            torch.manual_seed(0)
+            loss = _weighed(self.examples[which].run(self.model))
+            if loss is None or not loss.requires_grad:
+                return dict.fromkeys(named)
+            found = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+        return {name: None if each is None else _any(each) for name, each in zip(named, found, strict=True)}
+
+
+def runs(model: nn.Module, example: Example) -> bool:
+    """Whether a model takes an example at all."""
+    with at_rest(model), torch.no_grad(), torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return next(leaves(example.run(model)), None) is not None
+        except Exception:  # whatever a model makes of numbers that were not meant for it
+            return False
+
+
+def depends(first: Trace, second: Trace) -> set[str]:
+    """Names of modules of which some call gave other values for the other input, or was not made at all."""
+    names = first.modules.keys() | second.modules.keys()
+    return {name for name in names if _marks(first, name) != _marks(second, name)}
+
+
+def _marks(trace: Trace, name: str) -> list[str]:
+    return [call.mark for call in trace.modules.get(name, [])]
+
+
+def moved_outputs(first: Trace, second: Trace) -> tuple[bool, ...]:
+    """Of each tensor that the model gives, whether the other input changes it."""
+    return tuple(one != two for one, two in zip(first.outputs, second.outputs, strict=False))
+
+
+def same_outputs(first: Trace, second: Trace) -> bool:
+    """Whether two forwards gave the same numbers, up to rounding."""
+    ones, twos = list(leaves(first.output)), list(leaves(second.output))
+    return len(ones) == len(twos) and all(_close(one, two) for one, two in zip(ones, twos, strict=True))
+
+
+def _close(one: Tensor, two: Tensor) -> bool:
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    if not one.is_floating_point():
+        return bool(torch.equal(one, two))
+    a, b = one.detach().double(), two.detach().double()
+    fine = 1e-2 if one.dtype in (torch.float16, torch.bfloat16) else 1e-4
+    return bool(torch.allclose(a, b, rtol=fine, atol=fine * float(b.nan_to_num().abs().max() + 1e-6), equal_nan=True))
+
+
+def _any(gradient: Tensor) -> bool:
+    local = gradient.to_local() if hasattr(gradient, "to_local") else gradient  # a shard of it
+    local = local.coalesce().values() if local.is_sparse else local
+    return bool((local != 0).any())
+
+
+def _weighed(output: Any) -> Tensor | None:
+    """A number that depends on every number of an output."""
+    total: Tensor | None = None
+    for number, each in enumerate(leaves(output)):
+        if each.is_floating_point() and each.requires_grad:
+            weights = torch.randn(each.shape, generator=torch.Generator().manual_seed(number)).to(each.device)
+            part = (each.float() * weights).sum()
+            total = part if total is None else total + part
+    return total
+
+
+@contextmanager
+def at_rest(model: nn.Module) -> Iterator[None]:
+    """In evaluation mode, uncompiled, with maps of zeros disturbed so that something passes; afterwards all is as it was."""
+    modes = {module: module.training for module in model.modules()}
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    with ExitStack() as after:
+        after.callback(_as_before, modes)
+        after.callback(_put_back, buffers)
+        after.enter_context(torch.compiler.set_stance("force_eager"))
+        after.enter_context(_disturbed(model))
+        model.eval()
+        yield
+
+
+def _as_before(modes: Mapping[nn.Module, bool]) -> None:
+    for module, mode in modes.items():
+        module.training = mode
+
+
+def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
+    with torch.no_grad():
+        for buffer, before in buffers:
+            if not torch.equal(buffer, before):
+                buffer.copy_(before)
+
+
+@contextmanager
+def _disturbed(model: nn.Module) -> Iterator[None]:
+    """Many models begin with gates, scales or maps that let nothing through yet. Their values are exchanged, not written to."""
+    generator = torch.Generator().manual_seed(0)
+    saved: list[tuple[nn.Parameter, Tensor]] = []
+    try:
+        for parameter in dict.fromkeys(model.parameters()):
+            if type(parameter.data) is Tensor and parameter.is_floating_point() and _is_shut(parameter.data):
+                saved.append((parameter, parameter.data))
+                parameter.data = torch.randn(parameter.shape, generator=generator).to(parameter.data) * 0.1
+        yield
+    finally:
+        for parameter, before in saved:
+            parameter.data = before
+
+
+def _is_shut(values: Tensor) -> bool:
+    if values.numel() == 0:
+        return False
+    first = values.flatten()[0]
+    return bool(first.abs() <= TINY) and bool((values == first).all())

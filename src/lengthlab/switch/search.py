@@ -1,0 +1,259 @@
+"""Attention found by trying: the model runs on an example with attention giving zeros, and whatever then no longer depends on
+the input, though it did before, is made of attention alone. The outermost modules of which that is true can be off.
+
+A block that adds its input itself is not, but its last map is. Where its output is then what came in, the whole block is off
+and hands its input through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from torch import nn
+
+from lengthlab.errors import LabError, require
+from lengthlab.switch.attention import is_called_attention
+from lengthlab.switch.inputs import Example
+from lengthlab.switch.probe import Probe, Silent, at_rest, depends, moved_outputs, same_outputs
+from lengthlab.switch.sites import Site, with_shared
+from lengthlab.switch.stand_in import recorded_stand_in
+from lengthlab.switch.trace import ModuleCall, Trace, statically_attention
+
+OTHERS = ("key_value_states", "encoder_hidden_states", "memory", "cross_attention_states")
+"""What another sequence is called where it is handed to attention."""
+DEPTH = 6
+"""So many times what cannot be skipped as a whole is looked into."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is off, what stays on, and what else stands still."""
+
+    sites: tuple[Site, ...]
+    left: tuple[str, ...] = ()
+    """Modules whose attention stays on: without it some output would be the same for any input."""
+    starved: tuple[str, ...] = ()
+    """Parameters elsewhere that only attention feeds: their gradient is zero while it is off."""
+    idle: tuple[str, ...] = ()
+    """Parameters of attention that lie outside the sites: they have no gradient while it is off."""
+
+
+def search(model: nn.Module, example: Example, cross: bool = True) -> Found:
+    """Everything that is made of attention alone in a model."""
+    with at_rest(model):
+        return _Search(model, example, cross).found()
+
+
+class _Search:
+    """The steps of a search, in order."""
+
+    def __init__(self, model: nn.Module, example: Example, cross: bool) -> None:
+        self.model, self.probe = model, Probe(model, example)
+        self.on = self.probe.both()
+        require(any(moved_outputs(*self.on)), "the output of the model is the same for any input: give it another batch=")
+        self.modules = dict(model.named_modules())
+        self.kernels = statically_attention(model, self.on[0])
+        require_attention(model, self.on[0], bool(self.kernels))
+        self.calls = range(len(self.on[0].attention))
+        kept = () if cross else tuple(self._crossing())
+        self.silenced = self._silenceable([each for each in self.calls if each not in kept])
+        self.off = self._silent_run(self.silenced)
+
+    def found(self) -> Found:
+        alone = depends(*self.on) - depends(*self.off) - {""}
+        self.alone = {name for name in alone if self.on[0].modules.get(name)}
+        sites = self._fitting(self._outermost(""))
+        require(len(sites) > 0, self._nothing_to_skip())
+        sites = self._kept_whole(sites)
+        starved, idle = self._starved(sites)
+        left = [call.modules[-1] for number, call in enumerate(self.on[0].attention) if number not in self.silenced]
+        return Found(with_shared(self.model, sites), tuple(dict.fromkeys(left)), starved, idle)
+
+    def _crossing(self) -> Iterator[int]:
+        for number, call in enumerate(self.on[0].attention):
+            inner = [name for name in call.modules if is_called_attention(self.modules[name])]
+            if any(_given_another(each) for name in inner for each in self.on[0].modules.get(name, [])):
+                yield number
+
+    def _silent_run(self, numbers: Sequence[int]) -> tuple[Trace, Trace]:
+        return self.probe.both(_these(numbers), self.kernels)
+
+    def _silenceable(self, numbers: list[int]) -> list[int]:
+        """As many as can be without an output becoming blind: the earlier ones first, so that the last ones stay."""
+        asked = moved_outputs(*self.on)
+        if not self._is_blind(numbers, asked):
+            return numbers
+        if not self._is_blind(numbers[:-1], asked):
+            return numbers[:-1]
+        taken: list[int] = []
+        for number in numbers:
+            if not self._is_blind([*taken, number], asked):
+                taken.append(number)
+        require(bool(taken), self._all_needed())
+        return taken
+
+    def _is_blind(self, numbers: Sequence[int], asked: tuple[bool, ...]) -> bool:
+        moved = moved_outputs(*self._silent_run(numbers))
+        return any(before and not now for before, now in zip(asked, moved, strict=False))
+
+    def _outermost(self, root: str) -> list[str]:
+        """Modules below this one that are made of attention alone, can be skipped, and have something to skip."""
+        found: list[str] = []
+        for child, module in self.modules[root].named_children():
+            name = f"{root}.{child}".lstrip(".")
+            calls = self.on[0].modules.get(name, [])
+            skips = next(module.parameters(), None) is not None or self._attends(name)
+            if name in self.alone and skips and recorded_stand_in(module, calls) is not None:
+                found.append(name)
+            else:
+                found += self._outermost(name)
+        return found
+
+    def _attends(self, name: str) -> bool:
+        return name in self.kernels or any(name in call.modules for call in self.on[0].attention)
+
+    def _site(self, name: str, keeps: str | None = None) -> Site:
+        module = self.modules[name]
+        stand_in = recorded_stand_in(module, self.on[0].modules[name], keeps)
+        assert stand_in is not None
+        return Site(name, module, stand_in)
+
+    def _fitting(self, names: list[str]) -> tuple[Site, ...]:
+        """Those that the rest of the model takes for the real ones; where it does not, what is inside them."""
+        for _ in range(DEPTH):
+            sites = tuple(self._site(name) for name in names)
+            if not sites or self._fits(sites):
+                return sites
+            wrong = [site.name for site in sites if not self._fits((site,), sites)]
+            names = [inner for name in names for inner in (self._outermost(name) if name in (wrong or names) else [name])]
+        return ()
+
+    def _fits(self, sites: tuple[Site, ...], hushed: tuple[Site, ...] | None = None) -> bool:
+        """Whether standing in for these is the same as running them and taking zeros for what they give."""
+        zeros = {site.name: None for site in hushed or sites}
+        wanted = self.probe.forward(0, _these(self.silenced), self.kernels | zeros)
+        mine = {site.name for site in sites}
+        others = {name: None for name in zeros if name not in mine}
+        try:
+            with standing_in(sites):
+                had = self.probe.forward(0, _these_of(self.silenced, self.on[0]), self.kernels | others)
+        except Exception:  # whatever a model makes of what it did not expect
+            return False
+        return same_outputs(had, wanted)
+
+    def _kept_whole(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
+        """Blocks around sites that hand their input through while these are off, instead of the sites in them."""
+        with standing_in(sites):
+            closed = self.probe.both(_these_of(self.silenced, self.on[0]), self.kernels)
+        whole = {name: keeps for name in self._around(sites) if (keeps := _keeps(closed, name))}
+        outer = [name for name in whole if not any(name.startswith(f"{other}.") for other in whole)]
+        rest = [site for site in sites if not any(site.name.startswith(f"{name}.") for name in outer)]
+        blocks = [self._site(name, whole[name]) for name in outer]
+        chosen = tuple(sorted((*rest, *blocks), key=lambda site: list(self.modules).index(site.name)))
+        return chosen if blocks and self._same_closed(chosen, closed[0]) else sites
+
+    def _around(self, sites: tuple[Site, ...]) -> set[str]:
+        """Modules that have sites in them and are no list of modules."""
+        pieces = [site.name.split(".") for site in sites]
+        outer = {".".join(each[:depth]) for each in pieces for depth in range(1, len(each))}
+        return {name for name in outer if name in self.on[0].modules and name not in self.alone and self.on[0].modules[name]}
+
+    def _same_closed(self, sites: tuple[Site, ...], wanted: Trace) -> bool:
+        try:
+            with standing_in(sites):
+                return same_outputs(self.probe.forward(0, _these_of(self.silenced, self.on[0]), self.kernels), wanted)
+        except Exception:  # whatever a model makes of what it did not expect
+            return False
+
+    def _starved(self, sites: tuple[Site, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Parameters outside the sites that have a gradient while attention is on and a zero, or none, while it is off."""
+        inside = tuple(f"{site.name}." for site in sites)
+        open_ = self.probe.gradients()
+        with standing_in(sites):
+            closed = [self.probe.gradients(which) for which in (0, 1)]
+            ran = self.probe.forward(0)
+        lost = [
+            name
+            for name, has in open_.items()
+            if has and not any(each[name] for each in closed) and not name.startswith(inside) and _ran(ran, name)
+        ]
+        none = {name for name in lost if all(each[name] is None for each in closed)}
+        callers = tuple(f"{call.modules[-1]}.".lstrip(".") for call in self.on[0].attention)
+        idle = tuple(name for name in lost if name in none and name.startswith(callers))
+        return tuple(name for name in lost if name not in none), idle
+
+    def _all_needed(self) -> str:
+        names = ", ".join(f"'{call.modules[-1]}'" for call in self.on[0].attention[:3])
+        return (
+            f"without its attention ({names}) the output of the model is the same for any input: nothing else brings the input "
+            f"there, so nothing can be delayed; name with modules= what should be off in spite of that"
+        )
+
+    def _nothing_to_skip(self) -> str:
+        callers = dict.fromkeys(call.modules[-1] for call in self.on[0].attention)
+        where = ", ".join(f"'{name}'" if name else f"the forward of {type(self.model).__name__}" for name in list(callers)[:3])
+        return (
+            f"attention is computed in {where}, and no module in it can be left out: put what is added to the residual "
+            f"path into a module of its own, or name with modules= what should be off and with instead= what it gives"
+        )
+
+
+def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
+    """Or say who takes a softmax at all."""
+    if seen.attention or kernels:
+        return
+    modules = dict(model.named_modules())
+    takers = dict.fromkeys(call.modules[-1] for call in seen.softmax)
+    named = [f"'{name}' ({type(modules[name]).__name__})" for name in takers]
+    taken = f"a softmax of something else is taken in {', '.join(named[:6])}" if named else "nothing in it takes a softmax"
+    raise LabError(f"no softmax attention was seen in {type(model).__name__}: {taken}; name with modules= what should be off")
+
+
+def _these(numbers: Sequence[int]) -> Silent:
+    chosen = set(numbers)
+    return lambda number, call: number in chosen
+
+
+def _these_of(numbers: Sequence[int], seen: Trace) -> Silent:
+    """The same calls in a forward that makes fewer of them: told by where they are made."""
+    left = {call for number, call in enumerate(seen.attention) if number not in set(numbers)}
+    return lambda number, call: call not in left
+
+
+def _keeps(closed: tuple[Trace, Trace], name: str) -> str | None:
+    """Which input of a module is what it gives, in every call."""
+    calls = [call for trace in closed for call in trace.modules.get(name, [])]
+    names = [each for each in (calls[0].given if calls else ()) if all(_is_handed_through(call, each) for call in calls)]
+    return names[0] if names and all(call.values >= 0 for call in calls) else None
+
+
+def _given_another(call: ModuleCall) -> bool:
+    """Whether attention was given another sequence for its keys and values."""
+    apart = "query" in call.given and "key" in call.given and call.given["query"] != call.given["key"]
+    return apart or any(name in call.given for name in OTHERS)
+
+
+def _is_handed_through(call: ModuleCall, name: str) -> bool:
+    return name in call.given and call.given[name][1] == call.mark
+
+
+def _ran(trace: Trace, parameter: str) -> bool:
+    """Whether the module that has a parameter was at work."""
+    return any(not call.empty for call in trace.modules.get(parameter.rpartition(".")[0], []))
+
+
+@contextmanager
+def standing_in(sites: Sequence[Site]) -> Iterator[None]:
+    """With these modules replaced, for a moment."""
+    before = [vars(site.module).get("forward") for site in sites]
+    for site in sites:
+        site.module.forward = site.stand_in
+    try:
+        yield
+    finally:
+        for site, own in zip(sites, before, strict=True):
+            del site.module.forward
+            if own is not None:
+                site.module.forward = own
