@@ -40,8 +40,8 @@ class DelayReport:
         for what, names in (
             ("Attention stays on, and reaches the output, in", self.left),
             ("Attention is computed and thrown away in", self.unused),
-            ("Fed by attention alone, and held still until it opens:", self.still),
-            ("Learn once it is open, and have no gradient until then:", self.without_gradient),
+            ("Fed by attention alone, and held still until it opens:", _owners(self.still)),
+            ("Learn once it is open, and have no gradient until then:", _owners(self.without_gradient)),
         ):
             lines += [f"{what} {_list(names)}."] if names else []
         return "\n".join(lines)
@@ -55,10 +55,11 @@ def check_delay(delay: Delay, model: nn.Module, batch: Any) -> DelayReport:
     with at_rest(model):
         probe = Probe(model, example)
         with _open(delay.sites):
-            on = probe.both()
+            on = _ran(probe, "with everything on the model does not run on this batch", "check it on one that it takes")
             wanted = probe.forward(0, _inside(tuple(names)), _hushed(names))
             on_gradients = probe.gradients()
-        closed = _closed(probe)
+        instead = "say with instead= what stands in for a module, or name with modules= what should be off"
+        closed = _ran(probe, "with its parts off the model does not run", instead)
         _require_called(names, closed[0], on[0])
         _require_shapes(names, closed[0], on[0])
         _require_reach(closed, on, tuple(names))
@@ -84,14 +85,13 @@ def _names(sites: tuple[Site, ...], model: nn.Module) -> dict[str, Site]:
     return {places[site.module]: site for site in sites}
 
 
-def _closed(probe: Probe) -> tuple[Trace, Trace]:
+def _ran(probe: Probe, trouble: str, what: str) -> tuple[Trace, Trace]:
     try:
         return probe.both()
     except LabError:
         raise
-    except Exception as error:  # a stand-in that does not fit
-        what = "say with instead= what stands in for a module, or name with modules= what should be off"
-        raise LabError(f"with its parts off the model does not run ({explain(error)}); {what}") from error
+    except Exception as error:  # whatever a model makes of its input
+        raise LabError(f"{trouble} ({explain(error)}): {what}") from error
 
 
 def _require_called(names: Mapping[str, Site], closed: Trace, on: Trace) -> None:
@@ -151,7 +151,8 @@ def _require_no_gradient(names: Mapping[str, Site], gradients: Mapping[str, bool
 
 def _attention_left(probe: Probe, closed: Trace, delay: Delay) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where attention is still computed: with and without effect on the output. Where it should be off, an error."""
-    kernels = statically_attention(probe.model, closed)
+    off = {site.module for site in delay.sites}
+    kernels = {name: None for name in statically_attention(probe.model, closed) if probe.model.get_submodule(name) not in off}
     calls = dict.fromkeys([call.modules[-1] for call in closed.attention] + list(kernels))
     reach = [name for name in calls if not same_outputs(closed, probe.forward(0, _of(name), _only(name, kernels)))]
     at_large = [name for name in reach if name not in delay.left]
@@ -190,6 +191,11 @@ def _hushed(names: Mapping[str, Site]) -> dict[str, str | None]:
 
 def _below(names: Mapping[str, Site]) -> tuple[str, ...]:
     return tuple(f"{name}." for name in names)
+
+
+def _owners(parameters: tuple[str, ...]) -> tuple[str, ...]:
+    """The modules that have them, each once."""
+    return tuple(dict.fromkeys(name.rpartition(".")[0] or name for name in parameters))
 
 
 def _list(names: tuple[str, ...]) -> str:
