@@ -110,7 +110,7 @@ def delay_attention(
         return delay(model, None, **options)
     opening = Opening(options.get("rate", 1.0), options.get("warm_up", 0), options.get("ramp", 0))
     made = _closed(model, found, options.get("until"), opening, whole=True)
-    for notice in _notices(made, unwrapped(model)):
+    for notice in _notices(found):
         warnings.warn(notice, DelayWarning, stacklevel=2)
     return made
 
@@ -130,12 +130,13 @@ def _has_values(model: nn.Module) -> bool:
     return all(not each.is_meta and not isinstance(each, FakeTensor) for each in model.parameters())
 
 
-def _notices(made: Delay, model: nn.Module) -> Iterator[str]:
-    if made.left:
-        named = ", ".join(f"'{name}'" for name in made.left[:3]) + (
-            f" and {len(made.left) - 3} more" if len(made.left) > 3 else ""
-        )
+def _notices(found: Found) -> Iterator[str]:
+    if found.needed:
+        more = f" and {len(found.needed) - 3} more" if len(found.needed) > 3 else ""
+        named = ", ".join(f"'{name}'" for name in found.needed[:3]) + more
         yield f"attention stays on in {named}: nothing else brings the input to the output"
+    for name in found.unread:
+        yield f"'{name}' will not learn while attention is off, since only attention reads it: cross=False keeps that on"
 
 
 def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:

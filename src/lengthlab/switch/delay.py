@@ -50,6 +50,11 @@ def require_unused_are_found(model: nn.Module | None) -> None:
         )
 
 
+def _drop(parameter: torch.Tensor) -> None:
+    """A gradient of zeros is one: an optimizer would decay the parameter and begin to remember it."""
+    parameter.grad = None
+
+
 def _untouched(module: nn.Module, inputs: object) -> None:
     """A hook that does nothing, for torch's fused transformer layer: it calls its attention module only if that has one."""
 
@@ -74,7 +79,7 @@ class Delay:
     ) -> None:
         self.sites, self.until, self.opening = sites, until, opening
         self.left, self.starved, self.idle, self.whole = left, starved, idle, whole
-        self._model = None if model is None else ref(model)
+        self._model = model
         self.is_open = True
         self.steps = 0
         """Steps of the optimizer so far, as `step`, `watch` or a callback counted them."""
@@ -96,6 +101,7 @@ class Delay:
             self._hooks.append(site.module.register_forward_pre_hook(_look_at_wrapper))
         for parameter in self.parameters():
             parameter.grad = None
+        self._hooks += [parameter.register_post_accumulate_grad_hook(_drop) for parameter in self.starved]
         for watch in self._watches:
             self.forget(watch.optimizer)
         self.is_open, self.opened_at = False, None
@@ -119,9 +125,9 @@ class Delay:
         on: or an error says where, and what to do. Weights, buffers, modes and random numbers stay as they are. `model`: one
         that holds the delayed one, where the batch is meant for that.
         """
-        whole = model if model is not None else self._model() if self._model else None
+        whole = model if model is not None else self._model
         if whole is None:
-            raise LabError("the model that was delayed is gone: hand over the one to check, delay.check(batch, model)")
+            raise LabError("say what model to check: delay.check(batch, model)")
         return check_delay(self, unwrapped(whole), batch)
 
     def step(self) -> None:

@@ -7,7 +7,7 @@ and hands its input through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,6 +23,8 @@ from lengthlab.switch.trace import ModuleCall, Trace, statically_attention
 
 OTHERS = ("key_value_states", "encoder_hidden_states", "memory", "cross_attention_states")
 """What another sequence is called where it is handed to attention."""
+Unit = int | str
+"""Attention that can be silenced: the number of a call of it, or the name of a module that is a kernel of somebody's own."""
 DEPTH = 6
 """So many times what cannot be skipped as a whole is looked into."""
 
@@ -33,11 +35,15 @@ class Found:
 
     sites: tuple[Site, ...]
     left: tuple[str, ...] = ()
-    """Modules whose attention stays on: without it some output would be the same for any input."""
+    """Modules whose attention stays on: because it was asked for, or because it is needed."""
+    needed: tuple[str, ...] = ()
+    """Those of them without which some output would be the same for any input."""
     starved: tuple[str, ...] = ()
     """Parameters elsewhere that only attention feeds: their gradient is zero while it is off."""
     idle: tuple[str, ...] = ()
     """Parameters of attention that lie outside the sites: they have no gradient while it is off."""
+    unread: tuple[str, ...] = ()
+    """Modules, an encoder, that are read by attention alone: nothing in them learns while it is off."""
 
 
 def search(model: nn.Module, example: Example, cross: bool = True) -> Found:
@@ -54,11 +60,11 @@ class _Search:
         self.on = self.probe.both()
         require(any(moved_outputs(*self.on)), "the output of the model is the same for any input: give it another batch=")
         self.modules = dict(model.named_modules())
-        self.kernels = statically_attention(model, self.on[0])
-        require_attention(model, self.on[0], bool(self.kernels))
-        self.calls = range(len(self.on[0].attention))
-        kept = () if cross else tuple(self._crossing())
-        self.silenced = self._silenceable([each for each in self.calls if each not in kept])
+        kernels = statically_attention(model, self.on[0])
+        require_attention(model, self.on[0], bool(kernels))
+        self.units: list[Unit] = [*range(len(self.on[0].attention)), *kernels]
+        self.kept = () if cross else tuple(self._crossing())
+        self.silenced = self._silenceable([each for each in self.units if each not in self.kept])
         self.off = self._silent_run(self.silenced)
 
     def found(self) -> Found:
@@ -67,9 +73,14 @@ class _Search:
         sites = self._fitting(self._outermost(""))
         require(len(sites) > 0, self._nothing_to_skip())
         sites = self._kept_whole(sites)
-        starved, idle = self._starved(sites)
-        left = [call.modules[-1] for number, call in enumerate(self.on[0].attention) if number not in self.silenced]
-        return Found(with_shared(self.model, sites), tuple(dict.fromkeys(left)), starved, idle)
+        starved, idle, unread = self._starved(sites)
+        left = [each for each in self.units if each not in self.silenced]
+        needed = [each for each in left if each not in self.kept]
+        return Found(with_shared(self.model, sites), self._callers(left), self._callers(needed), starved, idle, unread)
+
+    def _callers(self, units: Sequence[Unit]) -> tuple[str, ...]:
+        seen = self.on[0].attention
+        return tuple(dict.fromkeys(each if isinstance(each, str) else seen[each].modules[-1] for each in units))
 
     def _crossing(self) -> Iterator[int]:
         for number, call in enumerate(self.on[0].attention):
@@ -77,25 +88,25 @@ class _Search:
             if any(_given_another(each) for name in inner for each in self.on[0].modules.get(name, [])):
                 yield number
 
-    def _silent_run(self, numbers: Sequence[int]) -> tuple[Trace, Trace]:
-        return self.probe.both(_these(numbers), self.kernels)
+    def _silent_run(self, units: Sequence[Unit]) -> tuple[Trace, Trace]:
+        return self.probe.both(_these(units), _modules_of(units))
 
-    def _silenceable(self, numbers: list[int]) -> list[int]:
+    def _silenceable(self, units: list[Unit]) -> list[Unit]:
         """As many as can be without an output becoming blind: the earlier ones first, so that the last ones stay."""
         asked = moved_outputs(*self.on)
-        if not self._is_blind(numbers, asked):
-            return numbers
-        if not self._is_blind(numbers[:-1], asked):
-            return numbers[:-1]
-        taken: list[int] = []
-        for number in numbers:
-            if not self._is_blind([*taken, number], asked):
-                taken.append(number)
+        if not self._is_blind(units, asked):
+            return units
+        if len(units) > 1 and not self._is_blind(units[:-1], asked):
+            return units[:-1]
+        taken: list[Unit] = []
+        for each in units:
+            if not self._is_blind([*taken, each], asked):
+                taken.append(each)
         require(bool(taken), self._all_needed())
         return taken
 
-    def _is_blind(self, numbers: Sequence[int], asked: tuple[bool, ...]) -> bool:
-        moved = moved_outputs(*self._silent_run(numbers))
+    def _is_blind(self, units: Sequence[Unit], asked: tuple[bool, ...]) -> bool:
+        moved = moved_outputs(*self._silent_run(units))
         return any(before and not now for before, now in zip(asked, moved, strict=False))
 
     def _outermost(self, root: str) -> list[str]:
@@ -112,7 +123,7 @@ class _Search:
         return found
 
     def _attends(self, name: str) -> bool:
-        return name in self.kernels or any(name in call.modules for call in self.on[0].attention)
+        return name in self.units or any(name in call.modules for call in self.on[0].attention)
 
     def _site(self, name: str, keeps: str | None = None) -> Site:
         module = self.modules[name]
@@ -132,13 +143,13 @@ class _Search:
 
     def _fits(self, sites: tuple[Site, ...], hushed: tuple[Site, ...] | None = None) -> bool:
         """Whether standing in for these is the same as running them and taking zeros for what they give."""
-        zeros = {site.name: None for site in hushed or sites}
-        wanted = self.probe.forward(0, _these(self.silenced), self.kernels | zeros)
+        zeros: dict[str, str | None] = {site.name: None for site in hushed or sites}
+        wanted = self.probe.forward(0, _these(self.silenced), _modules_of(self.silenced) | zeros)
         mine = {site.name for site in sites}
         others = {name: None for name in zeros if name not in mine}
         try:
             with standing_in(sites):
-                had = self.probe.forward(0, _these_of(self.silenced, self.on[0]), self.kernels | others)
+                had = self.probe.forward(0, _these_of(self.silenced, self.on[0]), _modules_of(self.silenced, mine) | others)
         except Exception:  # whatever a model makes of what it did not expect
             return False
         return same_outputs(had, wanted)
@@ -146,7 +157,7 @@ class _Search:
     def _kept_whole(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """Blocks around sites that hand their input through while these are off, instead of the sites in them."""
         with standing_in(sites):
-            closed = self.probe.both(_these_of(self.silenced, self.on[0]), self.kernels)
+            closed = self.probe.both(_these_of(self.silenced, self.on[0]))
         whole = {name: keeps for name in self._around(sites) if (keeps := _keeps(closed, name))}
         outer = [name for name in whole if not any(name.startswith(f"{other}.") for other in whole)]
         rest = [site for site in sites if not any(site.name.startswith(f"{name}.") for name in outer)]
@@ -163,11 +174,11 @@ class _Search:
     def _same_closed(self, sites: tuple[Site, ...], wanted: Trace) -> bool:
         try:
             with standing_in(sites):
-                return same_outputs(self.probe.forward(0, _these_of(self.silenced, self.on[0]), self.kernels), wanted)
+                return same_outputs(self.probe.forward(0, _these_of(self.silenced, self.on[0])), wanted)
         except Exception:  # whatever a model makes of what it did not expect
             return False
 
-    def _starved(self, sites: tuple[Site, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _starved(self, sites: tuple[Site, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """Parameters outside the sites that have a gradient while attention is on and a zero, or none, while it is off."""
         inside = tuple(f"{site.name}." for site in sites)
         open_ = self.probe.gradients()
@@ -182,18 +193,31 @@ class _Search:
         none = {name for name in lost if all(each[name] is None for each in closed)}
         callers = tuple(f"{call.modules[-1]}.".lstrip(".") for call in self.on[0].attention)
         idle = tuple(name for name in lost if name in none and name.startswith(callers))
-        return tuple(name for name in lost if name not in none), idle
+        learn = tuple(name for name, has in closed[0].items() if has)
+        return tuple(name for name in lost if name not in none), idle, self._unread(sites, lost, learn)
+
+    def _unread(self, sites: tuple[Site, ...], lost: list[str], learn: tuple[str, ...]) -> tuple[str, ...]:
+        """The outermost modules around sites in which something has lost its gradient and nothing has one."""
+        if not any(number in self.silenced for number in self._crossing()):
+            return ()
+        around = sorted(self._around(sites), key=len)
+        dead = [
+            name
+            for name in around
+            if any(each.startswith(f"{name}.") for each in lost) and not any(each.startswith(f"{name}.") for each in learn)
+        ]
+        return tuple(name for name in dead if not any(name.startswith(f"{other}.") for other in dead))
 
     def _all_needed(self) -> str:
-        names = ", ".join(f"'{call.modules[-1]}'" for call in self.on[0].attention[:3])
+        names = ", ".join(f"'{name}'" for name in self._callers(self.units)[:3])
         return (
             f"without its attention ({names}) the output of the model is the same for any input: nothing else brings the input "
             f"there, so nothing can be delayed; name with modules= what should be off in spite of that"
         )
 
     def _nothing_to_skip(self) -> str:
-        callers = dict.fromkeys(call.modules[-1] for call in self.on[0].attention)
-        where = ", ".join(f"'{name}'" if name else f"the forward of {type(self.model).__name__}" for name in list(callers)[:3])
+        root = f"the forward of {type(self.model).__name__}"
+        where = ", ".join(f"'{name}'" if name else root for name in self._callers(self.units)[:3])
         return (
             f"attention is computed in {where}, and no module in it can be left out: put what is added to the residual "
             f"path into a module of its own, or name with modules= what should be off and with instead= what it gives"
@@ -211,14 +235,18 @@ def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
     raise LabError(f"no softmax attention was seen in {type(model).__name__}: {taken}; name with modules= what should be off")
 
 
-def _these(numbers: Sequence[int]) -> Silent:
-    chosen = set(numbers)
+def _these(units: Sequence[Unit]) -> Silent:
+    chosen = set(units)
     return lambda number, call: number in chosen
 
 
-def _these_of(numbers: Sequence[int], seen: Trace) -> Silent:
+def _modules_of(units: Sequence[Unit], but: Collection[str] = ()) -> dict[str, str | None]:
+    return {each: None for each in units if isinstance(each, str) and each not in but}
+
+
+def _these_of(units: Sequence[Unit], seen: Trace) -> Silent:
     """The same calls in a forward that makes fewer of them: told by where they are made."""
-    left = {call for number, call in enumerate(seen.attention) if number not in set(numbers)}
+    left = {call for number, call in enumerate(seen.attention) if number not in set(units)}
     return lambda number, call: call not in left
 
 
