@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-import toy_blocks as toys
 from torch import Tensor, nn
 
 import lengthlab as ll
+import toy_blocks as toys
 from lengthlab.errors import LabError
 
 

@@ -6,10 +6,10 @@ import copy
 
 import pytest
 import torch
-import toy_blocks as toys
 from torch import nn
 
 import lengthlab as ll
+import toy_blocks as toys
 from lengthlab.errors import LabError
 from lengthlab.switch import DelayWarning
 from lengthlab.switch.trace import watch_forward
