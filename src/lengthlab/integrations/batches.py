@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lengthlab.integrations.peculiarities import LENGTHS, MORE_INPUTS
+from lengthlab.integrations.peculiarities import IMAGES, LENGTHS, MORE_INPUTS
 
 Batch = dict[str, Tensor]
 SEQUENCES, LENGTH, VOCABULARY = 2, 12, 48
@@ -32,8 +32,11 @@ def _batch(model: nn.Module, draw: torch.Generator) -> Batch:
     config: Any = model.config
     takes = signature(model.forward).parameters
     batch: Batch = {}
-    if "pixel_values" in takes and getattr(model, "main_input_name", "") == "pixel_values":
-        batch["pixel_values"] = torch.randn(_image_shape(config), generator=draw)
+    main = getattr(model, "main_input_name", "")
+    if main == "inputs" and "ImageClassification" in type(model).__name__:
+        main = "pixel_values"
+    if main in takes and main.startswith("pixel_values"):
+        batch[main] = torch.randn(_image_shape(config), generator=draw)
     elif "inputs" in takes and "input_ids" not in takes:
         batch["inputs"] = _tokens(LENGTHS.get(config.model_type, LENGTH), draw)
     else:
@@ -50,8 +53,8 @@ def _tokens(length: int, draw: torch.Generator) -> Tensor:
 
 def _image_shape(config: Any) -> tuple[int, ...]:
     inner = getattr(config, "vision_config", config)
-    size: Any = getattr(inner, "image_size", None) or 64
+    size: Any = IMAGES.get(config.model_type) or getattr(inner, "image_size", None) or 64
     height, width = size if isinstance(size, (list, tuple)) else (size, size)
     channels = getattr(inner, "num_channels", 3)
-    frames = getattr(inner, "num_frames", None)
+    frames = getattr(inner, "num_frames", None) if config.model_type != "perceiver" else None
     return (SEQUENCES, frames, channels, height, width) if frames else (SEQUENCES, channels, height, width)

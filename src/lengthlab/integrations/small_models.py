@@ -21,16 +21,17 @@ from transformers.models.auto import modeling_auto
 
 from lengthlab.errors import nearest, require
 from lengthlab.integrations.configs import quiet
-from lengthlab.integrations.peculiarities import BY_TYPE
+from lengthlab.integrations.peculiarities import BY_TYPE, PARTS
 
 Kind = Literal["causal", "masked", "vision"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SIZES: dict[int, str] = {
     64: """hidden_size d_model n_embd dim embed_dim hidden_dim emb_dim embedding_size embedding_dim input_embedding_size
         output_embedding_size word_embed_proj_dim encoder_hidden_size decoder_hidden_size hidden_size_global out_hidden_size
-        pooler_hidden_size pooler_output_size attention_hidden_size true_hidden_size true_size lru_width d_latents
+        pooler_hidden_size pooler_output_size attention_hidden_size lru_width d_latents
         projection_dim projection_size backbone_hidden_size prediction_head_size input_size entity_emb_size pronunciation_embed_dim
-        shape_embed_dim vision_output_dim router_hidden_size auxiliary_channels fusion_hidden_size part_features""",
+        shape_embed_dim vision_output_dim router_hidden_size auxiliary_channels fusion_hidden_size part_features
+        projector_input_dim projector_output_dim""",
     96: """intermediate_size ffn_dim ffn_hidden_size dim_ff dff d_ff d_inner decoder_ffn_dim encoder_ffn_dim n_inner
         moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size expert_ffn_hidden_size feed_forward_size
         intermediate_size_mlp dense_intermediate_size moe_shared_expert_intermediate_size decoder_intermediate_size mlp_dim
@@ -41,7 +42,7 @@ SIZES: dict[int, str] = {
         linear_num_value_heads index_n_heads num_experts num_local_experts n_routed_experts moe_num_experts
         zero_expert_num conf_num_attention_heads heads_per_ngram conv_kernel_size""",
     2: """num_experts_per_tok num_experts_per_token moe_topk moe_k num_hidden_layers n_layer n_layers num_layers encoder_layers
-        decoder_layers num_encoder_layers num_decoder_layers depth num_blocks num_layers_per_stack conf_num_hidden_layers
+        decoder_layers num_encoder_layers num_decoder_layers depth num_blocks conf_num_hidden_layers
         num_global_layers decoder_num_hidden_layers num_spatial_layers num_temporal_layers num_auxiliary_layers
         num_self_attends_per_block""",
     16: """head_dim global_head_dim linear_key_head_dim linear_value_head_dim linear_head_dim dim_head d_kv d_head
@@ -58,6 +59,7 @@ SIZES: dict[int, str] = {
 """How large a field is in a small copy, wherever a configuration has one of that name and more than that."""
 SMALL = {name: size for size, names in SIZES.items() for name in names.split()}
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+WIDTHS = ("hidden_sizes", "embed_dim", "neck_hidden_sizes")
 SHARED_KEYS = ("num_key_value_heads", "num_kv_heads", "swa_num_key_value_heads", "num_key_value_attention_heads")
 
 
@@ -76,6 +78,7 @@ class SmallModel:
         """The small configuration."""
         changes = BY_TYPE.get(self.name, {})
         small = shrink(CONFIG_MAPPING[self.name], changes)
+        small.architectures = []  # where a type has several models, the first
         if self.kind == "causal":
             small.is_decoder = True  # encoders that can be decoders look both ways otherwise
         return small
@@ -84,8 +87,14 @@ class SmallModel:
         """The model on the CPU, with numbers drawn from this seed."""
         torch.manual_seed(seed)
         with quiet():
-            model: nn.Module = _auto(self.name, self.kind).from_config(self.config())
-        return model.float()
+            config, auto = self.config(), _auto(self.name, self.kind)
+            if self.name in PARTS:
+                # Private: the classes of an Auto class, and what makes one. If they go, these two types cannot be built.
+                model = auto._model_mapping[type(config)]._from_config(getattr(config, PARTS[self.name]))
+            else:
+                model = auto.from_config(config)
+        made: nn.Module = model.float()
+        return made
 
 
 def types_of(kind: Kind) -> tuple[str, ...]:
@@ -129,9 +138,29 @@ def _fields(have: Mapping[str, Any]) -> dict[str, Any]:
             small[name] = SMALL[name]
         elif isinstance(value, int) and name in SHARED_KEYS:
             small[name] = min(value, 4 if value == have.get("num_attention_heads") else 2)
+        elif isinstance(value, (list, tuple)) and name in WIDTHS:
+            small[name] = [each // 4 for each in value]
+        elif isinstance(value, (list, tuple)) and name == "depths":
+            small[name] = [min(each, 2) for each in value]
+    if have.get("head_dim") == have.get("qk_rope_head_dim"):
+        small.pop("head_dim", None)  # it is another name for that
+    small |= _image(have)
     layers = next((have[name] for name in LAYERS if isinstance(have.get(name), int)), None)
     if layers:
         small |= _layers({name: value for name, value in have.items() if _is_per_layer(name, value, layers)}, have)
+    return small
+
+
+def _image(have: Mapping[str, Any]) -> dict[str, Any]:
+    """Few patches: of 8 × 8 where they are large, and an image of 4 × 4 of them; of 64 × 64 where patches are merged."""
+    patch, image = have.get("patch_size"), have.get("image_size")
+    flat = isinstance(patch, int) and patch >= 8
+    size = 32 if flat else 64
+    small: dict[str, Any] = {"patch_size": 8} if flat else {}
+    if isinstance(image, int) and image > size:
+        small["image_size"] = size
+    elif isinstance(image, (list, tuple)):
+        small["image_size"] = [size for _ in image]
     return small
 
 
@@ -144,8 +173,8 @@ def _layers(lists: Mapping[str, list[Any]], have: Mapping[str, Any]) -> dict[str
     if not lists:
         return {}
     sorts = list(zip(*lists.values(), strict=True))
-    chosen = sorted({sorts.index(sort) for sort in sorts[:-1]} | {len(sorts) - 1})
-    chosen = chosen if len(chosen) > 1 else [0, *chosen]
+    chosen = sorted({sorts.index(sort) for sort in sorts})
+    chosen = chosen if len(chosen) > 1 else [0, len(sorts) - 1]
     return {name: [value[layer] for layer in chosen] for name, value in lists.items()} | {
         name: len(chosen) for name in LAYERS if name in have
     }
