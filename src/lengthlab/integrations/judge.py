@@ -65,7 +65,8 @@ class Judge:
             raise CannotJudge(f"it does not run: {type(error).__name__}: {error}") from error
         if _same(one[:1], other[:1]):
             raise CannotJudge("untouched, it gives the same output for two inputs")
-        return zeroed.calls
+        met: int = zeroed.calls
+        return met
 
     def examine(self, model: nn.Module, delay: Delay) -> None:
         """`Wrong` unless this closed delay of a model of the judge's does all that it should."""
@@ -96,7 +97,11 @@ class Judge:
         on = self._gradients(untouched)
         with Zeroed(_modules(untouched, left)):
             off = self._gradients(untouched)
-        still = _with_biases(untouched, frozenset(name for name in on if on[name] and not off.get(name)))
+        fed = frozenset(name for name in on if on[name] and not off.get(name))
+        added = _added(untouched, fed)
+        # A norm of nothing but attention: that its bias learns is as right as that it stands still.
+        either = frozenset(name for name in added if _is_of_norm(untouched, name))
+        still = (fed | added) - either
         before = {name: value.detach().clone() for name, value in model.named_parameters()}
         optimizer = AdamW(model.parameters(), lr=1e-2, weight_decay=0.5)
         delay.watch(optimizer)
@@ -111,7 +116,7 @@ class Judge:
             if name in still:
                 _require(not moved, f"{name} is of attention, and moves while closed")
                 _require(parameter not in optimizer.state, f"{name} is of attention, and has a state in the optimizer")
-            elif off.get(name) and not _is_bias_of_still_norm(untouched, name, still):
+            elif off.get(name) and name not in either:
                 _require(moved, f"{name} is not of attention, and stands still while closed")
 
     def _opening(self, model: nn.Module, delay: Delay) -> None:
@@ -141,7 +146,7 @@ def prepare(model: nn.Module) -> nn.Module:
     draw = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if parameter.dim() == 1 and "bias" in name:
+            if parameter.numel() == 0 or _is_bias(name, parameter):
                 parameter.zero_()
             elif float(parameter.abs().max()) <= 0.1 and float(parameter.min()) == float(parameter.max()):
                 parameter.copy_(torch.randn(parameter.shape, generator=draw) * 0.3)
@@ -205,22 +210,30 @@ def _modules(model: nn.Module, names: tuple[str, ...]) -> frozenset[nn.Module]:
     return frozenset(model.get_submodule(name) for name in names)
 
 
-def _with_biases(model: nn.Module, still: Names) -> Names:
-    """And the bias of each projection whose weight is one of them: it alone would have a gradient, as nothing else adds."""
-    return still | frozenset(name for name, _ in model.named_parameters() if _weight_of(name) in still and not _norm(model, name))
+def _is_bias(name: str, parameter: nn.Parameter) -> bool:
+    return parameter.dim() == 1 and "bias" in name
 
 
-def _is_bias_of_still_norm(model: nn.Module, name: str, still: Names) -> bool:
-    """A norm of nothing but attention: that its bias learns is as right as that it stands still."""
-    return _weight_of(name) in still and _norm(model, name)
+def _added(model: nn.Module, still: Names) -> Names:
+    """Biases beside parameters that all are of attention: with attention at zero, nothing else would be added."""
+    known = dict(model.named_parameters())
+    plain = [name for name, parameter in known.items() if not _is_bias(name, parameter)]
+    return frozenset(
+        name
+        for name, parameter in known.items()
+        if _is_bias(name, parameter)
+        and (beside := [other for other in plain if other.startswith(_place(name))])
+        and still.issuperset(beside)
+    )
 
 
-def _weight_of(name: str) -> str:
-    return name.removesuffix("bias") + "weight" if name.endswith("bias") else ""
+def _place(name: str) -> str:
+    """What the names of everything in the same module begin with."""
+    return name[: name.rfind(".") + 1]
 
 
-def _norm(model: nn.Module, name: str) -> bool:
-    return "norm" in type(model.get_submodule(name.rpartition(".")[0])).__name__.lower()
+def _is_of_norm(model: nn.Module, name: str) -> bool:
+    return "norm" in type(model.get_submodule(_place(name).rstrip("."))).__name__.lower()
 
 
 def _traces(model: nn.Module) -> tuple[int, int]:

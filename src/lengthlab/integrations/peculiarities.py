@@ -10,7 +10,13 @@ from torch import Tensor
 
 MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 16}
 SWIN = {"embed_dim": 32, "num_heads": (2, 4, 4, 8), "depths": (2, 1, 1, 1), "window_size": 2, "image_size": 64}
-INDEXER = {"indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 8, "indexer_compress_ratio": 4}
+INDEXER = {
+    "indexer_n_heads": 4,
+    "indexer_kv_heads": 1,
+    "indexer_head_dim": 16,
+    "indexer_budget": 8,
+    "indexer_compress_ratio": 4,
+}
 RESNET = {"model_type": "resnet", "depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "embedding_size": 16}
 LAST = {"backbone_config": RESNET | {"out_features": ["stage4"]}}
 LAST_THREE = {"backbone_config": RESNET | {"out_features": ["stage2", "stage3", "stage4"]}}
@@ -40,6 +46,7 @@ BY_TYPE: dict[str, dict[str, Any]] = {
     "nemotron": {"head_dim": 16, "num_key_value_heads": 4},
     "qwen4_exp": {f"text_config.{name}": value for name, value in INDEXER.items()},
     "qwen4_exp_text": INDEXER,
+    "recurrent_gemma": {"num_hidden_layers": 3},
     "reformer": {
         "axial_pos_embds_dim": (32, 32),
         "axial_pos_shape": (8, 16),

@@ -29,8 +29,8 @@ SIZES: dict[int, str] = {
     64: """hidden_size d_model n_embd dim embed_dim hidden_dim emb_dim embedding_size embedding_dim input_embedding_size
         output_embedding_size word_embed_proj_dim encoder_hidden_size decoder_hidden_size hidden_size_global out_hidden_size
         pooler_hidden_size pooler_output_size attention_hidden_size lru_width d_latents
-        projection_dim projection_size backbone_hidden_size prediction_head_size input_size entity_emb_size pronunciation_embed_dim
-        shape_embed_dim vision_output_dim router_hidden_size auxiliary_channels fusion_hidden_size part_features
+        projection_dim projection_size backbone_hidden_size prediction_head_size input_size entity_emb_size
+        pronunciation_embed_dim shape_embed_dim vision_output_dim router_hidden_size auxiliary_channels fusion_hidden_size part_features
         projector_input_dim projector_output_dim""",
     96: """intermediate_size ffn_dim ffn_hidden_size dim_ff dff d_ff d_inner decoder_ffn_dim encoder_ffn_dim n_inner
         moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size expert_ffn_hidden_size feed_forward_size
@@ -49,7 +49,8 @@ SIZES: dict[int, str] = {
         attention_head_size v_head_dim qk_nope_head_dim index_head_dim swa_head_dim kv_channels mamba_headdim mamba_head_dim
         mamba_d_head attention_head_dim q_lora_rank kv_lora_rank hc_lowrank laurel_rank hidden_size_per_layer_input o_lora_rank
         adapter_rank gated_norm_rank""",
-    8: "qk_rope_head_dim rotary_dim mamba_d_state ssm_state_size state_size mamba_dt_rank time_step_rank chunk_size mamba_chunk_size",
+    8: """qk_rope_head_dim rotary_dim mamba_d_state ssm_state_size state_size mamba_dt_rank time_step_rank chunk_size
+        mamba_chunk_size""",
     32: "num_latents index_topk rel_extent num_queries num_detection_tokens",
     1: "n_group topk_group num_expert_group first_k_dense_replace n_groups mamba_n_groups mamba_ngroups num_shared_experts",
     128: """vocab_size vocab_size_per_layer_input decoder_vocab_size entity_vocab_size pronunciation_vocab_size shape_vocab_size

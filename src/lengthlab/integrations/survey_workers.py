@@ -17,7 +17,9 @@ SPAWNED = get_context("spawn")
 """A fresh interpreter: a fork of one with torch's threads in it may hang."""
 
 
-def survey(models: Iterable[SmallModel], tell: Callable[[Row], None], workers: int = WORKERS, seconds: float = SECONDS) -> list[Row]:
+def survey(
+    models: Iterable[SmallModel], tell: Callable[[Row], None], workers: int = WORKERS, seconds: float = SECONDS
+) -> list[Row]:
     """A row for each of these, in their order; `tell` hears of each as it is found."""
     waiting = list(models)
     order = {model: number for number, model in enumerate(waiting)}

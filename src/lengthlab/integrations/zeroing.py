@@ -21,7 +21,7 @@ WEIGHTS = {torch.softmax, F.softmax, Tensor.softmax}
 NORMALIZERS = {torch.logsumexp, Tensor.logsumexp}
 """What is subtracted from scores before an `exp`, where that stands for a softmax."""
 CALLED = re.compile(r"attn|attention", re.IGNORECASE)
-OTHERWISE = re.compile(r"linear|router|gating|expert|moe", re.IGNORECASE)
+OTHERWISE = re.compile(r"linear|router|gating", re.IGNORECASE)
 
 
 class Zeroed(TorchFunctionMode):
@@ -66,9 +66,9 @@ def _modules_around() -> Iterator[nn.Module]:
 
 
 def _is_called_attention(around: list[nn.Module]) -> bool:
-    """Whether the innermost module that is not torch's own has attention in its name."""
-    kinds = (type(module) for module in around)
-    name = next((kind.__name__ for kind in kinds if not kind.__module__.startswith("torch.")), "")
+    """Whether the innermost module that is neither torch's own nor a softmax itself has attention in its name."""
+    kinds = (type(module) for module in around if not type(module).__module__.startswith("torch."))
+    name = next((kind.__name__ for kind in kinds if "softmax" not in kind.__name__.lower()), "")
     return bool(CALLED.search(name)) and not OTHERWISE.search(name) and name not in NO_ATTENTION
 
 

@@ -31,12 +31,14 @@ def survey_page(rows: Sequence[SurveyRow], software: str) -> Page:
     counted = tuple(_counted(title, [row for row in rows if row.kind == kind]) for kind, title in TITLES.items())
     blocks: list[Block] = [
         Text(
-            "Every causal-LM, masked-LM and vision type of the installed transformers, built small from its configuration class "
-            "alone, and its attention delayed with no argument. Right is what a judge says by numbers alone: closed, the model "
+            "Every causal-LM, masked-LM and vision type of the installed transformers, built small from its configuration "
+            "class alone, and its attention delayed with no argument. Right is what a judge says by numbers alone: closed, the model "
             "heeds its input and gives what it gives with attention weights at zero; parameters of attention, and no others, "
             "stand still under AdamW; opened, it is the model that it was. A type without attention is right if that is said."
         ),
-        Table(("", "built", *VERDICTS, "right of those built"), tuple(row for row in counted if row[1] != "0" or len(rows) == 0)),
+        Table(
+            ("", "built", *VERDICTS, "right of those built"), tuple(row for row in counted if row[1] != "0" or len(rows) == 0)
+        ),
         Text(f"With {software}."),
     ]
     for kind, title in TITLES.items():
