@@ -76,7 +76,12 @@ BY_TYPE: dict[str, dict[str, Any]] = {
     "deformable_detr": LAST_THREE,
     "detr": LAST,
     "table-transformer": LAST,
-    "depth_pro": {"patch_size": 32, "intermediate_hook_ids": (1, 0)},
+    "depth_pro": {
+        "patch_size": 32,
+        "intermediate_hook_ids": (1, 0),
+        "intermediate_feature_dims": (32, 32),
+        "scaled_images_feature_dims": (64, 64, 32),
+    },
     "donut-swin": SWIN,
     "swin": SWIN,
     "swinv2": SWIN,

@@ -30,7 +30,8 @@ SIZES: dict[int, str] = {
         output_embedding_size word_embed_proj_dim encoder_hidden_size decoder_hidden_size hidden_size_global out_hidden_size
         pooler_hidden_size pooler_output_size attention_hidden_size lru_width d_latents
         projection_dim projection_size backbone_hidden_size prediction_head_size input_size entity_emb_size
-        pronunciation_embed_dim shape_embed_dim vision_output_dim router_hidden_size auxiliary_channels fusion_hidden_size part_features
+        pronunciation_embed_dim shape_embed_dim vision_output_dim router_hidden_size auxiliary_channels
+        fusion_hidden_size part_features
         projector_input_dim projector_output_dim""",
     96: """intermediate_size ffn_dim ffn_hidden_size dim_ff dff d_ff d_inner decoder_ffn_dim encoder_ffn_dim n_inner
         moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size expert_ffn_hidden_size feed_forward_size
@@ -166,7 +167,10 @@ def _image(have: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_per_layer(name: str, value: object, layers: int) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) == layers and not name.startswith("_")
+    """A list with something for each layer; one of layers' numbers is made anew by the configuration."""
+    if not isinstance(value, (list, tuple)) or len(value) != layers or name.startswith("_"):
+        return False
+    return list(value) != list(range(layers))
 
 
 def _layers(lists: Mapping[str, list[Any]], have: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,9 +32,10 @@ def survey_page(rows: Sequence[SurveyRow], software: str) -> Page:
     blocks: list[Block] = [
         Text(
             "Every causal-LM, masked-LM and vision type of the installed transformers, built small from its configuration "
-            "class alone, and its attention delayed with no argument. Right is what a judge says by numbers alone: closed, the model "
-            "heeds its input and gives what it gives with attention weights at zero; parameters of attention, and no others, "
-            "stand still under AdamW; opened, it is the model that it was. A type without attention is right if that is said."
+            "class alone, and its attention delayed with no argument. Right is what a judge says by numbers alone: closed, the "
+            "model heeds its input and gives what it gives with attention weights at zero; parameters of attention, and no "
+            "others, stand still under AdamW; opened, it is the model that it was. A type without attention is right if that "
+            "is said."
         ),
         Table(
             ("", "built", *VERDICTS, "right of those built"), tuple(row for row in counted if row[1] != "0" or len(rows) == 0)
