@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test pages clean
+.PHONY: demo test pages survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -20,6 +20,10 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce remedies --from published --page docs/far/remedies.md
 	$(BIN)/lengthlab reproduce plateau --from published --page docs/far/plateau.md
 	$(BIN)/lengthlab reproduce --check
+
+# Delayed attention tried on every type of model that transformers has: about eight minutes on two cores.
+survey: .venv/test
+	$(BIN)/lengthlab delay --survey --page docs/survey.md
 
 .venv/demo: pyproject.toml constraints.txt | .venv
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[report]'

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lengthlab.cli.pages import tell
+from lengthlab.cli.survey import run_survey
+from lengthlab.errors import require
 from lengthlab.report.page import visible
 
 if TYPE_CHECKING:
@@ -17,15 +20,35 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", required=False)
 @click.option("--modules", multiple=True, metavar="PATTERN", help="Like layers.*.self_attn; attention is found if not given.")
 @click.option("--length", default=128, show_default=True, type=click.IntRange(min=1), help="Tokens, to count compute.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def delay(model: str, modules: tuple[str, ...], length: int, as_json: bool) -> None:
+@click.option("--survey", "surveyed", is_flag=True, help="Try every type of model that transformers has, small, instead.")
+@click.option("--kind", type=click.Choice(["causal", "masked", "vision"]), help="Of the survey: this kind alone.")
+@click.option("--only", default="", metavar="NAME,...", help="Of the survey: these types alone.")
+@click.option("--page", type=click.Path(path_type=Path), help="Of the survey: a file to write it to.")
+def delay(
+    model: str | None,
+    modules: tuple[str, ...],
+    length: int,
+    as_json: bool,
+    surveyed: bool,
+    kind: str | None,
+    only: str,
+    page: Path | None,
+) -> None:
     """What delaying attention would switch off, spare and leave in your model; nothing is trained.
 
     MODEL is my_model.py:make, a folder with a Hugging Face config.json (nothing is downloaded), or a model of ours.
     """
+    if surveyed:
+        require(model is None, f"--survey tries types of transformers, not '{model}': leave one of both out")
+        run_survey(kind, only, page)
+        return
+    require(model is not None, "name a MODEL: a file and what makes it, like my_model.py:make, or a folder with a config.json")
+    require(not (kind or only or page), "--kind, --only and --page belong to --survey")
+    assert model is not None
     from lengthlab.inspection import dry_run, find_subject
 
     tried = dry_run(find_subject(model), modules, length)

@@ -56,7 +56,7 @@ class Config:
     def build(self, **choices: Any) -> nn.Module:
         """The model, with weights as the library draws them."""
         try:
-            with _quiet():
+            with quiet():
                 build: Any = AutoModelForCausalLM.from_config
                 model: nn.Module = build(self.fields, trust_remote_code=False, **choices)
         except Exception as error:  # whatever the library makes of a configuration
@@ -80,14 +80,14 @@ def read_config(path: Path) -> Config:
     file = path / FILE if path.is_dir() else path
     require(file.is_file(), f"there is no {file}")
     try:
-        with _quiet():
+        with quiet():
             return Config(AutoConfig.from_pretrained(file, local_files_only=True, trust_remote_code=False))
     except Exception as error:  # whatever the library makes of a file
         raise LabError(f"{file} is no configuration that transformers can read: {explain(error)}") from error
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the library's advice on kernels that are not installed."""
     logger = logging.getLogger("transformers")
     level = logger.level
