@@ -91,8 +91,8 @@ def delay_attention(
     """`delay` for softmax attention, which is found; recurrent mixers (LSTM, Mamba, linear attention) are left alone.
 
     It is found by trying: the model runs on `batch`, as its forward takes it, or on one that is made up, and nothing of the
-    trial stays. Where none can be made up, it is found by the names and the code of modules, and `delay.check(batch)` is for you to
-    call. `cross=False` keeps attention to another sequence on: without it an encoder does not learn.
+    trial stays. Where none can be made up, it is found by the names and the code of modules, and `delay.check(batch)` is for
+    you to call. `cross=False` keeps attention to another sequence on: without it an encoder does not learn.
 
     >>> layer = nn.TransformerEncoderLayer(8, nhead=2)
     >>> delay_attention(layer)
