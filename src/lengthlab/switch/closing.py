@@ -10,9 +10,10 @@ from weakref import ref
 from torch import nn
 
 from lengthlab.errors import LabError, require
-from lengthlab.switch.delay import HELD, Delay, Until, require_unused_are_found
+from lengthlab.switch.delay import HELD, Delay, Until
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.sites import Instead, Parts, choose
+from lengthlab.switch.wrappers import require_bearable
 
 
 class OpeningOptions(TypedDict, total=False):
@@ -55,12 +56,12 @@ def delay(
       1                6  its input
     >>> later.open()
     """
+    require_bearable(model)
     sites = choose(model, parts, instead)
     for site in sites:
         holder = HELD[site.module]() if site.module in HELD else None
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
-    require_unused_are_found(model)
-    made = Delay(sites, _whole(until), Opening(rate, warm_up, ramp))
+    made = Delay(sites, _whole(until), Opening(rate, warm_up, ramp), model=model)
     made.close()
     HELD.update({site.module: ref(made) for site in sites})
     return made
