@@ -28,7 +28,7 @@ def _is_sharded(modules: list[nn.Module]) -> bool:
 
 
 def _is_replicated(modules: list[nn.Module]) -> bool:
-    """Whether a DDP has them. A module does not know what wraps it, and this is asked once an evaluation, so all are looked at."""
+    """Whether a DDP has them. No module knows what wraps it; asked once an evaluation, we can look at all there are."""
     is_ddp: Callable[[object], bool] = lambda each: issubclass(type(each), DistributedDataParallel)  # noqa: E731
     wrappers: list[DistributedDataParallel] = [each for each in gc.get_objects() if is_ddp(each)]
     return any(set(modules) <= set(wrapper.modules()) for wrapper in wrappers)

@@ -10,7 +10,8 @@ from weakref import ref
 from torch import nn
 
 from lengthlab.errors import LabError, require
-from lengthlab.switch.delay import HELD, Delay, Until
+from lengthlab.switch.delay import Delay, Until
+from lengthlab.switch.hooks import HELD
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.sites import Instead, Parts, choose
 from lengthlab.switch.wrappers import require_bearable

@@ -56,8 +56,8 @@ def _refuse(optimizer: Optimizer, group: dict[str, Any], before: dict[str, int |
     counters = [key for key, value in group.items() if type(value) is int and value == before.get(key, 0) + 1]
     if counters:
         raise LabError(
-            f"{type(optimizer).__name__} counts steps for a whole group ('{counters[0]}'), and '{name}' is off and others of its"
-            " group are not: opened, its first steps would be far too large; give what is off a group of its own:"
+            f"{type(optimizer).__name__} counts steps for a whole group ('{counters[0]}'), and '{name}' is off and others of"
+            " its group are not: opened, its first steps would be far too large; give what is off a group of its own:"
             " {'params': list(delay.parameters())}"
         )
 
@@ -66,6 +66,6 @@ def refuse_average(optimizer: Optimizer, parameters: list[nn.Parameter]) -> None
     """A part of a step cannot be taken back where the optimizer has made it on a copy, too."""
     if any("z" in optimizer.state[parameter] for parameter in parameters if parameter in optimizer.state):
         raise LabError(
-            f"rate and warm_up do not reach the copy of the weights that {type(optimizer).__name__} keeps: leave them out and give"
-            " what is opened a group with an lr, or warmup_steps, of its own"
+            f"rate and warm_up do not reach the copy of the weights that {type(optimizer).__name__} keeps: leave them out and"
+            " give what is opened a group with an lr, or warmup_steps, of its own"
         )

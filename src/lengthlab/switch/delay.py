@@ -11,11 +11,9 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
-import torch
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import nn
 from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
@@ -23,36 +21,16 @@ from lengthlab.errors import a_kind, require
 from lengthlab.switch.agreement import agreed
 from lengthlab.switch.cause import name_of, why
 from lengthlab.switch.forwards import Switched, put, require_ours, take_away
+from lengthlab.switch.hooks import HELD, clear, drop_gradient, look, untouched
 from lengthlab.switch.opening import Opening, Ramped
 from lengthlab.switch.sites import Site
 from lengthlab.switch.state import DelayWarning, require_fitting
-from lengthlab.switch.table import table
+from lengthlab.switch.table import status, table
 from lengthlab.switch.watch import Watch, forget
-from lengthlab.switch.wrappers import require_learners, require_not_flat, require_own_parameters, require_unused_are_found
+from lengthlab.switch.wrappers import require_learners, require_not_flat, require_own_parameters
 
 Until = int | Callable[[Mapping[str, Any]], bool]
 """After so many steps of the optimizer, or when this is true of the metrics of an evaluation."""
-
-HELD: WeakKeyDictionary[nn.Module, ref[Delay]] = WeakKeyDictionary()
-"""Which delay has a module, as long as there is one."""
-
-
-def _look(module: nn.Module, inputs: object) -> None:
-    """A hook before a closed module: does what was put around the model since then bear with parts that are off?"""
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        # Private: nothing public tells a module what wraps it. If it goes, only this check does.
-        require_unused_are_found(getattr(DistributedDataParallel, "_active_ddp_module", None))
-        holder = HELD[module]() if module in HELD else None
-        if holder is not None and not holder.is_looked_at:
-            holder.look()
-
-
-def _untouched(module: nn.Module, inputs: object) -> None:
-    """A hook that does nothing, for torch's fused transformer layer: it calls its attention module only if that has one."""
-
-
-def _drop_gradient(parameter: Tensor) -> None:
-    parameter.grad = None
 
 
 class Delay:
@@ -94,7 +72,7 @@ class Delay:
         self._restore()
         for site, ours in zip(self.sites, self._forwards, strict=True):
             put(site.module, ours, site.stand_in)
-            site.module.register_forward_pre_hook(_look)
+            site.module.register_forward_pre_hook(look)
         for parameter in self.parameters():
             parameter.grad = None
         self.is_open, self.opened_at = False, None
@@ -112,7 +90,7 @@ class Delay:
             for site, ours in zip(self.sites, self._forwards, strict=True):
                 self._ramps.append(Ramped(ours.real(site.module), site.stand_in))
                 put(site.module, ours, self._ramps[-1])
-                site.module.register_forward_pre_hook(_untouched)
+                site.module.register_forward_pre_hook(untouched)
         self._hold()
 
     def step(self) -> None:
@@ -136,18 +114,29 @@ class Delay:
                 self._restore()
 
     def observe(self, metrics: Mapping[str, Any]) -> None:
-        """Say what an evaluation found, for an `until` that asks for it. Processes that train one model do as the first of them."""
+        """Say what an evaluation found, for an `until` that asks for it.
+
+        Of processes that train one model each must say it, and all do what the first finds right.
+        """
         if self.is_open or self._waits or self.until is None or isinstance(self.until, int):
             return
-        if agreed(self._is_fulfilled(self.until, metrics), [site.module for site in self.sites]):
+        fulfilled = False
+        try:
+            fulfilled = bool(self.until(metrics))
+        except KeyError as missing:
+            if not self._missed:
+                known = ", ".join(sorted(map(str, metrics))) or "nothing"
+                warnings.warn(f"until= asks for {missing}, and there is: {known}", DelayWarning, stacklevel=2)
+            self._missed = True
+        if agreed(fulfilled, [site.module for site in self.sites]):
             self.open()
 
     def watch(self, optimizer: Optimizer, counts: bool = True) -> Delay:
         """Count this optimizer's steps, and scale those of the opened part where `rate` or `warm_up` say so.
 
-        While closed, a step in which a parameter of the part has a gradient or moves ends in an error. Of several optimizers the
-        first counts, and after it is gone the next; so does one that has parameters of the first. None does with `counts=False`,
-        where somebody else calls `step` or `go_to`.
+        While closed, a step in which a parameter of the part has a gradient or moves ends in an error. Of several optimizers
+        the first counts, and when it is gone the next; so does one that has parameters of the first, which it replaces. None
+        does with `counts=False`, where somebody else calls `step` or `go_to`.
         """
         optimizer = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
         require(isinstance(optimizer, Optimizer), f"what is watched is an optimizer, not {a_kind(optimizer)}")
@@ -206,13 +195,7 @@ class Delay:
         self.go_to(state["steps"])
 
     def __repr__(self) -> str:
-        return "\n".join([f"Delay, {self._status()}:", *table(self.sites)])
-
-    def _status(self) -> str:
-        if self.is_open:
-            return "open" if self.opened_at is None else f"open since step {self.opened_at}"
-        until = f" until step {self.until}" if isinstance(self.until, int) else " until a metric says so" if self.until else ""
-        return f"closed{until}"
+        return "\n".join([f"Delay, {status(self.is_open, self.opened_at, self.until)}:", *table(self.sites)])
 
     @property
     def _waits(self) -> bool:
@@ -262,23 +245,13 @@ class Delay:
     def _root(self) -> nn.Module | None:
         return self._model() if self._model is not None else None
 
-    def _is_fulfilled(self, until: Callable[[Mapping[str, Any]], bool], metrics: Mapping[str, Any]) -> bool:
-        try:
-            return bool(until(metrics))
-        except KeyError as missing:
-            if not self._missed:
-                known = ", ".join(sorted(map(str, metrics))) or "nothing"
-                warnings.warn(f"until= asks for {missing}, and there is: {known}", DelayWarning, stacklevel=3)
-            self._missed = True
-            return False
-
     def _hold(self) -> None:
         """Keep gradients from starved parameters while closed, and tell the watches how it is now."""
         self.is_looked_at = False
         while self._drops:
             self._drops.pop().remove()
         if not self.is_open:
-            self._drops = [each.register_post_accumulate_grad_hook(_drop_gradient) for each in self.starved]
+            self._drops = [_holding(each) for each in self.starved]
         for watch in self._watches:
             watch.turn()
 
@@ -286,8 +259,10 @@ class Delay:
         """Every module's forward as it was found, and none of our hooks, not even those that came with a copy."""
         for site, ours in zip(self.sites, self._forwards, strict=True):
             take_away(site.module, ours)
-            # Private: handles are lost where a model is copied. If it goes, hooks that do nothing stay on copies.
-            hooks = site.module._forward_pre_hooks
-            for key in [key for key, hook in hooks.items() if hook in (_look, _untouched)]:
-                del hooks[key]
+            clear(site.module)
         self._ramps = []
+
+
+def _holding(parameter: nn.Parameter) -> RemovableHandle:
+    register: Callable[..., RemovableHandle] = parameter.register_post_accumulate_grad_hook
+    return register(drop_gradient)

@@ -1,8 +1,8 @@
 """The forward that stands on the object of a delayed module, and how it is found again under what others put around it.
 
-accelerate's hooks, `attn.forward = torch.compile(attn.forward)` and the like keep the forward that they found and call it. Ours,
-kept inside, is told what to do now, and so opens under any of them. One that was put in its place and does not call it cannot
-be opened by us, and `open` says so.
+accelerate's hooks, `attn.forward = torch.compile(attn.forward)` and the like keep the forward that they found and call it.
+Ours, kept inside, is told what to do now, and so opens under any of them. One that was put in its place and does not call
+it cannot be opened by us, and `open` says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of modules, compared without what wrappers put into them: a state moves from a compiled or sharded model to a plain one."""
+"""Names of modules compared without what wrappers put into them, so that a state moves from a compiled model to a plain one."""
 
 from __future__ import annotations
 

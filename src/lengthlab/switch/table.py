@@ -8,6 +8,16 @@ from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 
 
+def status(is_open: bool, opened_at: int | None, until: object) -> str:
+    """
+    >>> status(False, None, 2_000), status(True, 2_000, 2_000)
+    ('closed until step 2000', 'open since step 2000')
+    """
+    if is_open:
+        return "open" if opened_at is None else f"open since step {opened_at}"
+    return "closed" + (f" until step {until}" if isinstance(until, int) else " until a metric says so" if until else "")
+
+
 def table(sites: Sequence[Site]) -> list[str]:
     rows = [("module", "parameters", "while off")]
     for site in sites:

@@ -121,8 +121,8 @@ class Watch:
         found = self._guard.moved()
         if found is not None:
             raise LabError(
-                f"'{self.delay.name_of(found)}' is off and was moved by a step of {type(optimizer).__name__}, without a gradient:"
-                " it decays or drags along all that it is given; give it an optimizer, or a group without weight decay, of its own"
+                f"'{self.delay.name_of(found)}' is off and was moved by a step of {type(optimizer).__name__}, without a"
+                " gradient: it decays or drags along all it is given; leave it out until it opens, or use another optimizer"
             )
 
     def _let_scaler_pass(self, optimizer: Optimizer, passes: bool) -> None:

@@ -12,8 +12,8 @@ from lengthlab.errors import require
 from lengthlab.switch.sites import Site
 
 FSDP_1 = (
-    "FullyShardedDataParallel keeps the parameters of a unit in one, which is moved and decayed as a whole, so what is off would "
-    "not stand still: shard with fully_shard (FSDP2), which keeps each its own"
+    "FullyShardedDataParallel keeps the parameters of a unit in one, which is moved and decayed as a whole, so what is off"
+    " would not stand still: shard with fully_shard (FSDP2), which keeps each its own"
 )
 
 
