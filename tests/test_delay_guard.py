@@ -238,6 +238,7 @@ def wrapped(attention: nn.Module) -> None:
 WRAPPERS = [hooked, compiled, closed_over, in_a_partial, kept_on_the_module, wrapped]
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # the compiler looks for it itself
 @pytest.mark.parametrize("ramp", [0, 2])
 @pytest.mark.parametrize("wrap", WRAPPERS, ids=lambda wrap: wrap.__name__)
 def test_a_forward_that_was_wrapped_while_off_opens_closes_and_opens_again(wrap: Callable[..., None], ramp: int) -> None:

@@ -139,6 +139,7 @@ def test_an_optimizer_of_attention_alone_works_with_a_scaled_loss(fused: bool, u
             scaler.step(optimizer)
         scaler.update()
     assert later.is_open
+    later.remove()
     assert hasattr(alone, "_step_supports_amp_scaling") == had
 
 
@@ -190,7 +191,7 @@ class LateCounter(SGD):
     """As apex's: the count is in the group from the first step on."""
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        super().step()
+        super().step(closure)
         for group in self.param_groups:
             group["step"] = group.get("step", 0) + 1
 
@@ -262,7 +263,25 @@ def test_a_rate_that_the_average_would_not_see_is_refused() -> None:
         train(model, 2, optimizer)
 
 
-# Several, and replaced
+# Several, replaced, and made of others
+
+
+def test_a_step_that_calls_that_of_its_base_class_is_one_step() -> None:
+    model = gpt()
+    SGD(model.parameters())  # from now on, torch calls hooks for the step of the base class as well
+    later = delay_attention(model, until=9, rate=0.5)
+    optimizer = LateCounter(groups_of(model, later), lr=1e-2)
+    later.watch(optimizer)
+    train(model, 3, optimizer)
+    assert later.steps == 3
+    with pytest.raises(RuntimeError, match="half-way"):
+        optimizer.step(lambda: fail())  # type: ignore[arg-type]
+    train(model, 1, optimizer)
+    assert later.steps == 4
+
+
+def fail() -> float:
+    raise RuntimeError("half-way")
 
 
 @pytest.mark.parametrize("how", ["gone", "let go", "kept"])

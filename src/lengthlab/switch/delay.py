@@ -59,7 +59,7 @@ class Delay:
         """One that has to be open before this opens by itself."""
         self._model = None if model is None else ref(model)
         self._forwards = [Switched(site.stand_in) for site in sites]
-        self._numbers = [len(list(site.parameters())) for site in sites]
+        self._first = [ref(parameter) for parameter in self.parameters()]
         self._drops: list[RemovableHandle] = []
         self._ramps: list[Ramped] = []
         self._watches: list[Watch] = []
@@ -141,7 +141,7 @@ class Delay:
         optimizer = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
         require(isinstance(optimizer, Optimizer), f"what is watched is an optimizer, not {a_kind(optimizer)}")
         require(all(watch.optimizer is not optimizer for watch in self._watches), "this delay watches this optimizer already")
-        require_not_flat(self.parameters(), optimizer)
+        require_not_flat(parameter for group in optimizer.param_groups for parameter in group["params"])
         self._watches.append(Watch(optimizer, self, list(self.parameters()), counts))
         return self
 
@@ -226,7 +226,7 @@ class Delay:
 
     def look(self) -> None:
         """At what the model has become since it was closed, once it is trained."""
-        require_own_parameters(self.sites, self._numbers)
+        require_own_parameters(list(self.parameters()), self._first)
         require_learners(self._root(), self.parameters())
         self.is_looked_at = True
 
@@ -234,10 +234,11 @@ class Delay:
         """With its modules, and watching nobody."""
         copied = memo[id(self)] = type(self).__new__(type(self))
         root = self._root()
-        own: dict[str, Any] = {"_watches": [], "_drops": [], "_model": root and ref(copy.deepcopy(root, memo))}
+        own: dict[str, Any] = {"_watches": [], "_drops": [], "_model": None if root is None else ref(copy.deepcopy(root, memo))}
         vars(copied).update(
             {name: own[name] if name in own else copy.deepcopy(each, memo) for name, each in vars(self).items()}
         )
+        copied._first = [ref(parameter) for parameter in copied.parameters()]
         copied._hold()
         HELD.update({site.module: ref(copied) for site in copied.sites})
         return copied

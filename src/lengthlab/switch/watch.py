@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
@@ -46,14 +47,14 @@ class Watch:
         self._guard = Guard(self.parameters)
         self._counters: Counters | None = None
         self._before: list[Tensor] = []
-        self._forgot = self._lets_pass = False
+        self._forgot = False
         self._hooks: list[RemovableHandle] = [
-            optimizer.register_step_pre_hook(lambda made, *_: self._begin(made)),
-            optimizer.register_step_post_hook(lambda made, *_: self._end(made)),
+            optimizer.register_step_pre_hook(lambda made, *_: None if _is_within_a_step(made) else self._begin(made)),
+            optimizer.register_step_post_hook(lambda made, *_: None if _is_within_a_step(made) else self._end(made)),
             optimizer.register_load_state_dict_post_hook(lambda _: self.turn()),
         ]
         WATCHES.setdefault(optimizer, []).append(self)
-        self.turn()
+        _tell_scaler(optimizer)
 
     @property
     def optimizer(self) -> Optimizer | None:
@@ -64,23 +65,21 @@ class Watch:
             self._hooks.pop().remove()
         if self.optimizer is not None:
             WATCHES[self.optimizer].remove(self)
-            self._let_scaler_pass(self.optimizer, False)
+            _tell_scaler(self.optimizer)
 
     def turn(self) -> None:
         """Say that the delay was closed or opened, or that the optimizer has another state."""
         self._forgot = False
         self._guard = Guard(self.parameters)
-        if self.optimizer is not None:
-            off = _off(self.optimizer)
-            for watch in WATCHES[self.optimizer]:
-                idle = all(id(each) in off for group in self.optimizer.param_groups for each in group["params"])
-                watch._let_scaler_pass(self.optimizer, idle and watch is WATCHES[self.optimizer][0])
 
     def shares(self, other: Watch) -> bool:
         """Whether they watch optimizers of the same parameters, one instead of the other or in turn with it."""
         return not _all(self.optimizer).isdisjoint(_all(other.optimizer))
 
     def _begin(self, optimizer: Optimizer) -> None:
+        # Private, as below: of a step without gradients there is nothing to scale, and others than fused ones refuse to.
+        if isinstance(vars(optimizer).get("_step_supports_amp_scaling"), Idle) and "found_inf" in vars(optimizer):
+            optimizer.grad_scale = optimizer.found_inf = None  # type: ignore[attr-defined]
         if self.delay.is_open:
             # All of them: where the step is given a closure, as Lightning does, gradients come only now.
             self._before = [] if self.delay.share() == 1.0 else [parameter.detach().clone() for parameter in self.parameters]
@@ -90,8 +89,6 @@ class Watch:
         if not self._forgot:  # not before: until then, the state of a checkpoint that is open may come
             forget(optimizer, self.parameters)
             self._forgot = True
-        if self._lets_pass and "found_inf" in vars(optimizer):
-            optimizer.grad_scale = optimizer.found_inf = None  # type: ignore[attr-defined]
         self._refuse_gradients()
         self._guard.begin()
         self._counters = Counters(optimizer)
@@ -125,14 +122,28 @@ class Watch:
                 " gradient: it decays or drags along all it is given; leave it out until it opens, or use another optimizer"
             )
 
-    def _let_scaler_pass(self, optimizer: Optimizer, passes: bool) -> None:
-        """A GradScaler takes an optimizer without any gradient for a mistake, unless that says that it looks for itself."""
-        # Private: what a fused optimizer says to a GradScaler. If it goes, that ends in the scaler's own error.
-        if passes and not getattr(optimizer, "_step_supports_amp_scaling", False):
-            optimizer._step_supports_amp_scaling = self._lets_pass = True  # type: ignore[attr-defined]  # private, as above
-        elif not passes and self._lets_pass:
-            del optimizer._step_supports_amp_scaling  # type: ignore[attr-defined]  # private, as above
-            self._lets_pass = False
+
+class Idle:
+    """What an optimizer of delayed parameters alone says to a GradScaler, which takes one without any gradient for a mistake
+    unless it looks for itself: true as long as it has none.
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = ref(optimizer)
+
+    def __bool__(self) -> bool:
+        optimizer = self._optimizer()
+        return optimizer is not None and all(each.grad is None for group in optimizer.param_groups for each in group["params"])
+
+
+def _tell_scaler(optimizer: Optimizer) -> None:
+    # Private: what fused optimizers say to a GradScaler. If it goes, the scaler ends such a step with an error of its own.
+    said = vars(optimizer).get("_step_supports_amp_scaling")
+    held = {id(each) for watch in WATCHES[optimizer] for each in watch.parameters}
+    if said is None and _all(optimizer) <= held:
+        optimizer._step_supports_amp_scaling = Idle(optimizer)  # type: ignore[attr-defined]  # private, as above
+    elif isinstance(said, Idle) and not _all(optimizer) <= held:
+        del optimizer._step_supports_amp_scaling  # type: ignore[attr-defined]  # private, as above
 
 
 def forget(optimizer: Optimizer, parameters: Sequence[nn.Parameter]) -> None:
@@ -156,3 +167,15 @@ def _skipped(optimizer: Optimizer) -> bool:
     """Whether a fused step came to nothing, as a GradScaler wants it where a gradient is not finite."""
     found: Any = vars(optimizer).get("found_inf")
     return found is not None and bool(found)
+
+
+def _is_within_a_step(optimizer: Optimizer) -> bool:
+    """Whether this is the step of a base class, called by that of a class of its own: torch calls the hooks for both."""
+    here = inspect.currentframe()
+    hooked = here.f_back.f_back if here and here.f_back else None  # what called the hook that asks
+    outer = hooked.f_back if hooked else None
+    while hooked and outer:
+        if outer.f_code is hooked.f_code and any(each is optimizer for each in outer.f_locals.values()):
+            return True
+        outer = outer.f_back
+    return False

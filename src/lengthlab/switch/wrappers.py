@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from weakref import ref
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import Optimizer
 
 from lengthlab.errors import require
-from lengthlab.switch.sites import Site
 
 FSDP_1 = (
     "FullyShardedDataParallel keeps the parameters of a unit in one, which is moved and decayed as a whole, so what is off"
@@ -34,23 +33,16 @@ def require_unused_are_found(model: object) -> None:
         )
 
 
-def require_not_flat(parameters: Iterable[nn.Parameter], optimizer: Optimizer | None = None) -> None:
-    """Refuse parameters that FSDP1 has put together, in a model or in an optimizer."""
+def require_not_flat(parameters: Iterable[nn.Parameter]) -> None:
+    """Refuse parameters that FSDP1 has put together, and those that they are in."""
     # Private: how FSDP1 marks the parameters that it took. If it goes, one that wraps a closed model is noticed by the guard.
     require(not any(hasattr(parameter, "_fsdp_flattened") for parameter in parameters), FSDP_1)
-    if optimizer is not None:
-        held = {type(parameter).__name__ for group in optimizer.param_groups for parameter in group["params"]}
-        flat = any(
-            hasattr(each, "_is_flat_param") for group in optimizer.param_groups for each in group["params"]
-        )  # private, as above
-        require("FlatParameter" not in held and not flat, FSDP_1)
 
 
-def require_own_parameters(sites: Sequence[Site], numbers: Sequence[int]) -> None:
-    """Refuse modules that had so many parameters each when they were closed, and now have them no more."""
-    for site, number in zip(sites, numbers, strict=True):
-        require(len(list(site.parameters())) >= number, FSDP_1)
-        require_not_flat(site.parameters())
+def require_own_parameters(now: Sequence[nn.Parameter], first: Sequence[ref[nn.Parameter]]) -> None:
+    """Refuse modules whose parameters, as they were when they were closed, were taken from them."""
+    require(len(now) >= len(first), FSDP_1)
+    require_not_flat(parameter for each in first if (parameter := each()) is not None)
 
 
 def require_learners(model: nn.Module | None, closed: Iterable[nn.Parameter]) -> None:
