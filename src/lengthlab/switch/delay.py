@@ -21,7 +21,7 @@ from lengthlab.errors import a_kind, require
 from lengthlab.switch.agreement import agreed
 from lengthlab.switch.cause import name_of, why
 from lengthlab.switch.forwards import Switched, put, require_ours, take_away
-from lengthlab.switch.hooks import HELD, clear, drop_gradient, look, untouched
+from lengthlab.switch.hooks import HELD, clear, hold, look, untouched
 from lengthlab.switch.opening import Opening, Ramped
 from lengthlab.switch.sites import Site
 from lengthlab.switch.state import DelayWarning, require_fitting
@@ -232,12 +232,12 @@ class Delay:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Delay:
         """With its modules, and watching nobody."""
-        copied = memo[id(self)] = type(self).__new__(type(self))
+        copied = memo[id(self)] = copy.copy(self)
         root = self._root()
-        own: dict[str, Any] = {"_watches": [], "_drops": [], "_model": None if root is None else ref(copy.deepcopy(root, memo))}
-        vars(copied).update(
-            {name: own[name] if name in own else copy.deepcopy(each, memo) for name, each in vars(self).items()}
-        )
+        copied._model = None if root is None else ref(copy.deepcopy(root, memo))
+        copied.sites, copied.starved, copied.after = copy.deepcopy((self.sites, self.starved, self.after), memo)
+        copied._forwards, copied._ramps = copy.deepcopy((self._forwards, self._ramps), memo)
+        copied._watches, copied._drops = [], []
         copied._first = [ref(parameter) for parameter in copied.parameters()]
         copied._hold()
         HELD.update({site.module: ref(copied) for site in copied.sites})
@@ -252,7 +252,7 @@ class Delay:
         while self._drops:
             self._drops.pop().remove()
         if not self.is_open:
-            self._drops = [_holding(each) for each in self.starved]
+            self._drops = [hold(each) for each in self.starved]
         for watch in self._watches:
             watch.turn()
 
@@ -262,8 +262,3 @@ class Delay:
             take_away(site.module, ours)
             clear(site.module)
         self._ramps = []
-
-
-def _holding(parameter: nn.Parameter) -> RemovableHandle:
-    register: Callable[..., RemovableHandle] = parameter.register_post_accumulate_grad_hook
-    return register(drop_gradient)

@@ -39,20 +39,23 @@ class Guard:
         self._before: dict[int, Tensor] = {}
 
     def begin(self) -> None:
-        """Before a step."""
+        """Before a step. One that is compiled is made of what has a gradient, and cannot be looked into."""
+        if torch.compiler.is_compiling():
+            self._versions, self._before = [], {}
+            return
         # Private: torch's count of writes to a tensor, for which there is no public name. If it goes, samples remain.
         self._versions = [parameter._version for parameter in self.parameters]
-        self._before = {place: self._values(place) for place in self._turn()}
+        self._before = {place: self._some_of(place) for place in self._turn()}
         self._steps += 1
 
     def moved(self) -> nn.Parameter | None:
         """After it: a parameter that is not what it was."""
         for place, before in self._before.items():
-            if not _equal(before, self._values(place)):
+            if not _equal(before, self._some_of(place)):
                 return self.parameters[place]
         self._before = {}
-        for place, parameter in enumerate(self.parameters):
-            if parameter._version != self._versions[place]:  # private, as above
+        for place, version in enumerate(self._versions):
+            if self.parameters[place]._version != version:  # private, as above
                 self._suspects.add(place)
         return None
 
@@ -72,7 +75,7 @@ class Guard:
         if self.parameters and (self.parameters[place].device.type == "cpu" or self._steps % EVERY == 0):
             yield place
 
-    def _values(self, place: int) -> Tensor:
+    def _some_of(self, place: int) -> Tensor:
         """A copy of some values of a parameter, of all of them if it was written to before."""
         parameter = self.parameters[place].detach()
         local: Tensor = parameter.to_local() if hasattr(parameter, "to_local") else parameter  # of a sharded one, the shard

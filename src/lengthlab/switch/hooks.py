@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.hooks import RemovableHandle
 
 from lengthlab.switch.wrappers import require_unused_are_found
 
@@ -46,6 +48,11 @@ def clear(module: nn.Module) -> None:
         del hooks[key]
 
 
-def drop_gradient(parameter: Tensor) -> None:
-    """After each gradient that a parameter gets."""
+def hold(parameter: nn.Parameter) -> RemovableHandle:
+    """Drop each gradient that a parameter gets, until the handle is removed."""
+    register: Callable[..., RemovableHandle] = parameter.register_post_accumulate_grad_hook
+    return register(_drop)
+
+
+def _drop(parameter: Tensor) -> None:
     parameter.grad = None

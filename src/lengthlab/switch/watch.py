@@ -171,6 +171,8 @@ def _skipped(optimizer: Optimizer) -> bool:
 
 def _is_within_a_step(optimizer: Optimizer) -> bool:
     """Whether this is the step of a base class, called by that of a class of its own: torch calls the hooks for both."""
+    if torch.compiler.is_compiling():  # which follows the hooks of the outer step alone, and no frames
+        return False
     here = inspect.currentframe()
     hooked = here.f_back.f_back if here and here.f_back else None  # what called the hook that asks
     outer = hooked.f_back if hooked else None
