@@ -22,8 +22,9 @@ from lengthlab.bench import parts
 from lengthlab.bench.case import Case, Shape, first, joint, shape_of
 from lengthlab.bench.floor import flops, needed, padded
 from lengthlab.bench.gpu import SideBySide
+from lengthlab.bench.guard import guard_costs
 from lengthlab.bench.loop import SILENT, Loop, draw, loss_of
-from lengthlab.bench.measurement import PARTS, TEXTBOOK, TUNED, Findings, Measurement, Origin
+from lengthlab.bench.measurement import GUARD, PARTS, STEP, TEXTBOOK, TUNED, Findings, Measurement, Origin
 from lengthlab.bench.page import bench_page
 from lengthlab.bench.stopwatch import Patience
 from lengthlab.cli import timing
@@ -276,16 +277,26 @@ def test_the_command_measures_every_part(call: Call, tmp_path: Path, monkeypatch
     assert done.code == 0, done.err
     assert "timing textbook: attention-on-lstm" in done.err
     assert "3 runs" in done.out
-    assert (tmp_path / "bench" / "bench.md").read_text().count("\n## ") == 5
+    assert (tmp_path / "bench" / "bench.md").read_text().count("\n## ") == 6
 
     data = json.loads((tmp_path / "bench" / "bench.json").read_text())
     measured = [(row["part"], row["case"], row["way"]) for row in data["measurements"]]
     cases = [("one", "attention-on-lstm"), ("suite", "2 cells, all parts on"), ("suite", "1 delayed hybrids, attention off")]
     cases += [("runs", "1 run"), ("runs", "3 runs"), ("lengths", "n = 1…3"), ("lengths", "n = 1…12")]
-    assert measured == [(*case, way) for case in cases for way in (TEXTBOOK, "engine, fp32")]
+    guarded = [("guard", "12 layers of width 256", way) for way in (STEP, GUARD)]
+    assert measured == [(*case, way) for case in cases for way in (TEXTBOOK, "engine, fp32")] + guarded
     assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in data["measurements"])
-    assert all(row["memory"] > 2**20 and row["times_the_floor"] > 0 for row in data["measurements"])
+    assert all(row["memory"] > 2**20 and row["times_the_floor"] > 0 for row in data["measurements"][:-2])
     assert set(data["peaks"]) == {"one core", "all cores"}
+
+
+def test_the_guard_takes_less_than_a_hundredth_of_a_step() -> None:
+    step, guard = guard_costs(Patience(repeats=3, seconds=0.2))
+    assert (step.way, guard.way, step.case) == (STEP, GUARD, "12 layers of width 256")
+    assert min(guard.seconds) < 0.01 * min(step.seconds)
+    page = bench_page(Findings((step, guard), {}, made_up().origin))
+    table = next(block for block in page.blocks if isinstance(block, Table))
+    assert table.rows[0][-1].endswith("%")
 
 
 def test_the_command_prints_data(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

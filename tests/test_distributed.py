@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, distributed, multiprocessing, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import AdamW, Optimizer
@@ -119,7 +121,56 @@ def refusal(call: Callable[[], object]) -> str:
     return "nothing"
 
 
-JOBS = (with_ddp, with_ddp_around_a_delay, with_fsdp, with_fsdp_before_a_delay, refusals)
+def fsdp_1(model: Gpt, x_BTD: Tensor) -> list[str]:
+    """What is said where FSDP1 would move what is off: wrapped before, around a closed model, and in an optimizer."""
+    said = []
+    for keeps in (True, False):
+        wrapped = flat(copy.deepcopy(model), keeps)
+        said.append(refusal(partial(delay_attention, wrapped)))
+        closed = copy.deepcopy(model)
+        later = delay_attention(closed)
+        around = flat(closed, keeps)
+        optimizer = AdamW(around.parameters())  # before the forward, which is left half-way
+        said.append(refusal(partial(around, x_BTD)))
+        said.append(refusal(partial(later.watch, optimizer)))
+    return said
+
+
+def flat(model: Gpt, keeps: bool) -> FullyShardedDataParallel:
+    return FullyShardedDataParallel(model, use_orig_params=keeps, device_id=torch.device("cpu"))
+
+
+def with_metrics(model: Gpt, x_BTD: Tensor) -> dict[str, list[bool]]:
+    """Each process finds something else, the first one only the second time."""
+    rank = distributed.get_rank()
+    found = {}
+    for way in ("alone", "ddp", "compiled ddp", "fsdp"):
+        mine = copy.deepcopy(model)
+        later = delay_attention(mine, until=lambda metrics: metrics["accuracy"] > 0.9)
+        if way == "fsdp":
+            shard(mine)
+        wrapped = DistributedDataParallel(mine, find_unused_parameters=True) if "ddp" in way else mine
+        if way == "compiled ddp":
+            wrapped = torch.compile(wrapped, backend="eager")
+        found[way] = [later.is_open]
+        for accuracies in ((0.5, 1.0), (1.0, 0.5)):
+            later.observe({"accuracy": accuracies[rank]})
+            found[way].append(later.is_open)
+    return found
+
+
+def state_of_ddp(model: Gpt, x_BTD: Tensor) -> int:
+    """A state moves into a model that holds a DDP, and out of it."""
+    plain = delay_attention(copy.deepcopy(model), until=9)
+    plain.step()
+    holder = nn.ModuleDict({"model": DistributedDataParallel(model, find_unused_parameters=True)})
+    later = delay_attention(holder, modules=["*.attn"], until=9)
+    later.load_state_dict(plain.state_dict())
+    plain.load_state_dict(later.state_dict())
+    return later.steps
+
+
+JOBS = (with_ddp, with_ddp_around_a_delay, with_fsdp, with_fsdp_before_a_delay, refusals, fsdp_1, with_metrics, state_of_ddp)
 
 
 def work(rank: int, folder: Path) -> None:
@@ -145,7 +196,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [torch.load(folder / f"{rank}.pt") for rank in range(PROCESSES)]
 
 
-TRAINING = [job.__name__ for job in JOBS if job is not refusals]
+TRAINING = [job.__name__ for job in JOBS[:4]]
 every_way = pytest.mark.parametrize("way", TRAINING)
 
 
@@ -186,3 +237,22 @@ def test_all_processes_have_the_same_weights(done: list[dict[str, Any]]) -> None
 def test_ddp_that_waits_for_all_gradients_is_refused(done: list[dict[str, Any]]) -> None:
     text = "DistributedDataParallel needs find_unused_parameters=True, and no static_graph=True, while parts are off"
     assert [found["refusals"] for found in done] == [[text] * 3] * 2
+
+
+def test_fsdp_1_is_refused_with_what_to_do_whenever_it_comes(done: list[dict[str, Any]]) -> None:
+    for found in done:
+        assert len(found["fsdp_1"]) == 6
+        assert all("shard with fully_shard (FSDP2)" in said for said in found["fsdp_1"]), [
+            said[:60] for said in found["fsdp_1"]
+        ]
+
+
+def test_processes_that_train_one_model_open_together_and_others_apart(done: list[dict[str, Any]]) -> None:
+    one, other = (found["with_metrics"] for found in done)
+    assert (one["alone"], other["alone"]) == ([False, False, True], [False, True, True])
+    for way in ("ddp", "compiled ddp", "fsdp"):
+        assert one[way] == other[way] == [False, False, True], way
+
+
+def test_a_state_moves_across_ddp(done: list[dict[str, Any]]) -> None:
+    assert [found["state_of_ddp"] for found in done] == [1, 1]

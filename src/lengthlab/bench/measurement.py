@@ -13,8 +13,11 @@ PARTS = {
     "runs": "By number of runs",
     "lengths": "By longest training sequence",
     "floor": "Above the arithmetic floor",
+    "guard": "The guard on what is off",
 }
 TEXTBOOK, TUNED = "textbook", "textbook, TF32 and fused Adam"
+STEP, GUARD = "step", "guard"
+"""A step of a training with attention off, on the CPU, and what the guard does in it."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,9 @@ class Findings:
     def above_floor(self, measurement: Measurement) -> float | None:
         """How many times as long it takes as the arithmetic alone would at the measured peak."""
         name = _peak_for(measurement, self.peaks)
-        return None if name is None else measurement.pace / (measurement.flops / self.peaks[name])
+        if name is None or not measurement.flops:
+            return None
+        return measurement.pace / (measurement.flops / self.peaks[name])
 
     def to_json(self) -> dict[str, Any]:
         rows = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lengthlab.bench.measurement import PARTS, TEXTBOOK, TUNED, Findings, Measurement, ways_of
+from lengthlab.bench.measurement import GUARD, PARTS, STEP, TEXTBOOK, TUNED, Findings, Measurement, ways_of
 from lengthlab.report.page import Block, Heading, Page, Span, Table, Text, Words, prose
 
 NOTES = (
@@ -30,10 +30,12 @@ def bench_page(findings: Findings) -> Page:
 
 def _blocks(findings: Findings) -> Iterator[Block]:
     for part in PARTS:
-        if findings.of(part):
+        if findings.of(part) and part != "guard":
             yield from (Heading(PARTS[part]), _speeds(findings, part))
     if findings.peaks:
         yield from (Heading(PARTS["floor"]), _floors(findings))
+    if findings.of("guard"):
+        yield from (Heading(PARTS["guard"]), _guards(findings))
     for remark in _remarks(findings):
         yield Text(prose(remark))
     yield Text(_origin(findings))
@@ -67,6 +69,15 @@ def _floors(findings: Findings) -> Table:
             cells = (f"{each.flops / 1e9:.2f}", f"{1e3 * each.pace / times:.3f}", f"{1e3 * each.pace:.2f}", f"{times:.1f}")
             rows.append((each.case, SHORT.get(each.way, each.way), *cells))
     return Table(header, tuple(rows))
+
+
+def _guards(findings: Findings) -> Table:
+    """A row for each case: a step, what the guard does in it, and its share."""
+    rows = []
+    for case in dict.fromkeys(each.case for each in findings.of("guard")):
+        pace = {each.way: each.pace for each in findings.of("guard") if each.case == case}
+        rows.append((case, f"{1e3 * pace[STEP]:.2f}", f"{1e3 * pace[GUARD]:.3f}", f"{pace[GUARD] / pace[STEP]:.2%}"))
+    return Table(("case, on the CPU", "step ms", "guard ms", "share"), tuple(rows))
 
 
 def _rate(measurement: Measurement | None) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from lengthlab.bench.case import Case, first, joint
 from lengthlab.bench.floor import flops_of
+from lengthlab.bench.guard import guard_costs
 from lengthlab.bench.measurement import PARTS, Measurement
 from lengthlab.bench.stopwatch import Patience, Trainer, paces
 from lengthlab.errors import require
@@ -52,7 +53,7 @@ class Bench:
 
     def measure(self, part: str) -> list[Measurement]:
         """All measurements of a part. The floor has none of its own."""
-        parts = {"one": self._one, "suite": self._suite, "runs": self._runs, "lengths": self._lengths}
+        parts = {"one": self._one, "suite": self._suite, "runs": self._runs, "lengths": self._lengths, "guard": self._guard}
         return list(parts[part]()) if part in parts else []
 
     def _one(self) -> Iterator[Measurement]:
@@ -82,6 +83,10 @@ class Bench:
         for longest in LENGTHS:
             case = joint(replace(run, task=task, lengths=(1, longest), evaluate=()))
             yield from self._both("lengths", f"n = 1…{longest}", [case])
+
+    def _guard(self) -> Iterator[Measurement]:
+        self.say("the guard on what is off")
+        yield from guard_costs(self.patience)
 
     def _run_of(self, name: str) -> Run:
         """The run of that architecture that is asked most, and has no phase with a part off if there is such a run."""

@@ -45,6 +45,7 @@ def bench(device: str, size: str | None, parts: tuple[str, ...] | None, as_json:
     runs     by number of runs, 1 to 26
     lengths  by longest training sequence, 25 to 200 pairs
     floor    how far from the time that the arithmetic alone would take
+    guard    what it costs to see that what is delayed stands still, as a share of a step
     """
     # Streams of one process share 8 queues to the GPU unless told otherwise, before the GPU is first touched.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")

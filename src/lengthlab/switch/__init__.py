@@ -5,14 +5,19 @@
 
 closing.py makes a delay, delay.py is the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py
 stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another.
+forwards.py keeps our forward in its place, hooks.py are on the modules, watch.py counts steps, guard.py sees that nothing moves
+that is off (cause.py: why it did), counters.py knows of optimizers that count by group, wrappers.py of what is put
+around a model; agreement.py lets several processes open together, state.py and
+names.py compare a checkpoint with a model, table.py prints a delay.
 """
 
 from lengthlab.switch.closing import DelayOptions, delay, delay_attention
-from lengthlab.switch.delay import Delay, DelayWarning, Until
+from lengthlab.switch.delay import Delay, Until
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.sites import Instead, Parts, Site, find
 from lengthlab.switch.stages import Stages
 from lengthlab.switch.stand_in import StandIn
+from lengthlab.switch.state import DelayWarning
 
 __all__ = [
     "Delay",

@@ -54,7 +54,7 @@ def check_delay(delay: Delay, model: nn.Module, batch: Any) -> DelayReport:
     names = _names(delay.sites, model)
     with at_rest(model):
         probe = Probe(model, example)
-        with _open(delay.sites):
+        with _open(delay):
             on = _ran(probe, "with everything on the model does not run on this batch", "check it on one that it takes")
             wanted = probe.forward(0, _inside(tuple(names)), _hushed(names))
             on_gradients = probe.gradients()
@@ -204,16 +204,13 @@ def _list(names: tuple[str, ...]) -> str:
 
 
 @contextmanager
-def _open(sites: tuple[Site, ...]) -> Iterator[None]:
-    """With the forwards that the modules have when they are on, for a moment."""
-    closed = [vars(site.module).get("forward") for site in sites]
-    for site, own in zip(sites, closed, strict=True):
-        if own is not None:
-            found = getattr(own, "found", None)
-            site.module.forward = found or type(site.module).forward.__get__(site.module)
+def _open(delay: Delay) -> Iterator[None]:
+    """With what the modules do when they are on, for a moment, under whatever is put around it."""
+    does = [ours.does for ours in delay.forwards]
+    for site, ours in zip(delay.sites, delay.forwards, strict=True):
+        ours.does = ours.real(site.module)
     try:
         yield
     finally:
-        for site, own in zip(sites, closed, strict=True):
-            if own is not None:
-                site.module.forward = own
+        for ours, before in zip(delay.forwards, does, strict=True):
+            ours.does = before

@@ -14,12 +14,15 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 
 from lengthlab.errors import LabError, a_kind, require
-from lengthlab.switch.delay import HELD, Delay, DelayWarning, Until, require_unused_are_found
+from lengthlab.switch.delay import Delay, Until
+from lengthlab.switch.hooks import HELD
 from lengthlab.switch.inputs import as_example, made_up
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.probe import runs
 from lengthlab.switch.search import Found, search
 from lengthlab.switch.sites import Instead, Parts, choose, unwrapped
+from lengthlab.switch.state import DelayWarning
+from lengthlab.switch.wrappers import require_bearable
 
 
 class OpeningOptions(TypedDict, total=False):
@@ -64,6 +67,7 @@ def delay(
       1                6  its input
     >>> later.open()
     """
+    require_bearable(model)
     return _closed(model, Found(choose(model, parts, instead)), until, Opening(rate, warm_up, ramp), whole=False)
 
 
@@ -73,9 +77,8 @@ def _closed(model: nn.Module, found: Found, until: Until | None, opening: Openin
     for site in sites:
         holder = HELD[site.module]() if site.module in HELD else None
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
-    require_unused_are_found(model)
     starved, idle = (tuple(map(inner.get_parameter, names)) for names in (found.starved, found.idle))
-    made = Delay(sites, _whole(until), opening, inner, found.left, starved, idle, whole)
+    made = Delay(sites, _whole(until), opening, starved, idle, found.left, inner, whole)
     made.close()
     HELD.update({site.module: ref(made) for site in sites})
     return made
@@ -101,6 +104,7 @@ def delay_attention(
       self_attn         288  (zeros, None)
     """
     require(isinstance(model, nn.Module), f"what is delayed is an nn.Module, not {a_kind(model)}")
+    require_bearable(model)
     if modules is not None or options.get("instead") is not None:
         require(cross and batch is None, "modules= and instead= say what is off: leave out batch= and cross=")
         return delay(model, modules, **options)

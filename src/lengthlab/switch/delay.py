@@ -7,63 +7,38 @@ something, nothing is added.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
-import torch
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from lengthlab.errors import LabError, a_kind, require
+from lengthlab.switch.agreement import agreed
+from lengthlab.switch.cause import name_of, why
 from lengthlab.switch.check import DelayReport, check_delay
-from lengthlab.switch.opening import Opening, Ramped, Watch
+from lengthlab.switch.forwards import Switched, put, require_ours, take_away
+from lengthlab.switch.hooks import HELD, clear, hold, look, untouched
+from lengthlab.switch.opening import Opening, Ramped
 from lengthlab.switch.sites import Site, unwrapped
-from lengthlab.switch.stand_in import Off, StandIn
+from lengthlab.switch.state import DelayWarning, require_fitting
+from lengthlab.switch.table import status, table
+from lengthlab.switch.watch import Watch, forget
+from lengthlab.switch.wrappers import require_learners, require_not_flat, require_own_parameters
 
 Until = int | Callable[[Mapping[str, Any]], bool]
 """After so many steps of the optimizer, or when this is true of the metrics of an evaluation."""
-
-HELD: WeakKeyDictionary[nn.Module, ref[Delay]] = WeakKeyDictionary()
-"""Which delay has a module, as long as there is one."""
-
-
-class DelayWarning(UserWarning):
-    """Something about a delay that is allowed, and probably not meant."""
-
-
-def _look_at_wrapper(module: nn.Module, inputs: object) -> None:
-    """A hook before a closed module: does what was put around the model since then bear with parts that are off?"""
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        # Private: nothing public tells a module what wraps it. If it goes, only this check does.
-        require_unused_are_found(getattr(DistributedDataParallel, "_active_ddp_module", None))
-
-
-def require_unused_are_found(model: nn.Module | None) -> None:
-    if isinstance(model, DistributedDataParallel):
-        require(
-            model.find_unused_parameters and not model.static_graph,
-            "DistributedDataParallel needs find_unused_parameters=True, and no static_graph=True, while parts are off",
-        )
-
-
-def _drop(parameter: torch.Tensor) -> None:
-    """A gradient of zeros is one: an optimizer would decay the parameter and begin to remember it."""
-    parameter.grad = None
-
-
-def _untouched(module: nn.Module, inputs: object) -> None:
-    """A hook that does nothing, for torch's fused transformer layer: it calls its attention module only if that has one."""
 
 
 class Delay:
     """A set of sites that are off or on together. `delay` and `delay_attention` make one, closed.
 
     While closed, the `forward` of each module object is replaced (its class, its weights and the names in its state dict are
-    untouched); `open` puts it back.
+    untouched); `open` puts it back. `starved` are parameters elsewhere that only the sites feed: they stand still as well.
     """
 
     def __init__(
@@ -71,52 +46,57 @@ class Delay:
         sites: tuple[Site, ...],
         until: Until | None = None,
         opening: Opening = Opening(),
-        model: nn.Module | None = None,
-        left: tuple[str, ...] = (),
         starved: tuple[nn.Parameter, ...] = (),
         idle: tuple[nn.Parameter, ...] = (),
+        left: tuple[str, ...] = (),
+        model: nn.Module | None = None,
         whole: bool = False,
     ) -> None:
         self.sites, self.until, self.opening = sites, until, opening
-        self.left, self.starved, self.idle, self.whole = left, starved, idle, whole
-        self._model = model
+        self.starved, self.idle, self.left, self.whole = starved, idle, left, whole
         self.is_open = True
+        self.is_looked_at = False
+        """Whether a forward with gradients has gone through since it was closed."""
         self.steps = 0
         """Steps of the optimizer so far, as `step`, `watch` or a callback counted them."""
         self.opened_at: int | None = None
-        self._hooks: list[RemovableHandle] = []
+        self.after: Delay | None = None
+        """One that has to be open before this opens by itself."""
+        self._model = model
+        self.forwards = [Switched(site.stand_in) for site in sites]
+        self._first = [ref(parameter) for parameter in self.parameters()]
+        self._drops: list[RemovableHandle] = []
         self._ramps: list[Ramped] = []
         self._watches: list[Watch] = []
         self._missed = False
-        self.after: Delay | None = None
-        """One that has to be open before this opens by itself."""
 
     def close(self) -> None:
         """Off, from the next forward on."""
         if not self.is_open:
             return
         self._restore()
-        for site in self.sites:
-            self._replace(site, Off(site.stand_in))
-            self._hooks.append(site.module.register_forward_pre_hook(_look_at_wrapper))
+        for site, ours in zip(self.sites, self.forwards, strict=True):
+            put(site.module, ours, site.stand_in)
+            site.module.register_forward_pre_hook(look)
         for parameter in self.parameters():
             parameter.grad = None
-        self._hooks += [parameter.register_post_accumulate_grad_hook(_drop) for parameter in self.starved]
-        for watch in self._watches:
-            self.forget(watch.optimizer)
         self.is_open, self.opened_at = False, None
+        self._hold()
 
     def open(self) -> None:
         """On, from the next forward on."""
         if self.is_open:
             return
+        for site, ours in zip(self.sites, self.forwards, strict=True):
+            require_ours(site.name, site.module, ours)
         self._restore()
         self.is_open, self.opened_at = True, self.steps
         if self.opening.ramp:
-            self._ramps = [Ramped(site.module.forward, site.stand_in) for site in self.sites]
-            for site, ramp in zip(self.sites, self._ramps, strict=True):
-                self._replace(site, ramp)
-                self._hooks.append(site.module.register_forward_pre_hook(_untouched))
+            for site, ours in zip(self.sites, self.forwards, strict=True):
+                self._ramps.append(Ramped(ours.real(site.module), site.stand_in))
+                put(site.module, ours, self._ramps[-1])
+                site.module.register_forward_pre_hook(untouched)
+        self._hold()
 
     def check(self, batch: Any, model: nn.Module | None = None) -> DelayReport:
         """Try it on a batch, as the forward of the model takes it: a tensor, a tuple or a mapping of arguments.
@@ -151,33 +131,35 @@ class Delay:
                 self._restore()
 
     def observe(self, metrics: Mapping[str, Any]) -> None:
-        """Say what an evaluation found, for an `until` that asks for it."""
+        """Say what an evaluation found, for an `until` that asks for it.
+
+        Of processes that train one model each must say it, and all do what the first finds right.
+        """
         if self.is_open or self._waits or self.until is None or isinstance(self.until, int):
             return
+        fulfilled = False
         try:
-            fulfilled = self.until(metrics)
+            fulfilled = bool(self.until(metrics))
         except KeyError as missing:
             if not self._missed:
                 known = ", ".join(sorted(map(str, metrics))) or "nothing"
                 warnings.warn(f"until= asks for {missing}, and there is: {known}", DelayWarning, stacklevel=2)
             self._missed = True
-            return
-        if fulfilled:
+        if agreed(fulfilled, [site.module for site in self.sites]):
             self.open()
 
     def watch(self, optimizer: Optimizer, counts: bool = True) -> Delay:
         """Count this optimizer's steps, and scale those of the opened part where `rate` or `warm_up` say so.
 
-        Of several, the first counts; none does with `counts=False`, where somebody else calls `step` or `go_to`.
+        While closed, a step in which a parameter of the part has a gradient or moves ends in an error. Of several optimizers
+        the first counts, and when it is gone the next; so does one that has parameters of the first, which it replaces. None
+        does with `counts=False`, where somebody else calls `step` or `go_to`.
         """
         optimizer = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
         require(isinstance(optimizer, Optimizer), f"what is watched is an optimizer, not {a_kind(optimizer)}")
         require(all(watch.optimizer is not optimizer for watch in self._watches), "this delay watches this optimizer already")
-        if not self.is_open:
-            self.forget(optimizer)
-        share = lambda: self.opening.share(self._since) if self.is_open else 1.0  # noqa: E731
-        stepped = self.step if counts and not self._watches else lambda: None
-        self._watches.append(Watch(optimizer, list(self.parameters()), share, stepped))
+        require_not_flat(parameter for group in optimizer.param_groups for parameter in group["params"])
+        self._watches.append(Watch(optimizer, self, list(self.parameters()), counts))
         return self
 
     def unwatch(self, optimizer: Optimizer) -> None:
@@ -194,13 +176,13 @@ class Delay:
 
     def forget(self, optimizer: Optimizer) -> None:
         """Drop what the optimizer remembers of these parameters, so that they start afresh when they are opened."""
-        for parameter in self.parameters():
-            optimizer.state.pop(parameter, None)
+        forget(optimizer, list(self.parameters()))
 
     def remove(self) -> None:
         """Leave the model as it was found."""
         self.is_open = True
         self._restore()
+        self._hold()
         while self._watches:
             self._watches.pop().remove()
         for site in self.sites:
@@ -224,33 +206,14 @@ class Delay:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on as the checkpoint has it: open if it was, closed if it was."""
-        mine = self.state_dict()
-        require(mine.keys() <= state.keys(), "this is not the state of a delay" + " but of stages" * ("stages" in state))
-        strange = [name for name in state["sites"] if name not in mine["sites"]]
-        lacking = [name for name in mine["sites"] if name not in state["sites"]]
-        require(
-            not strange and not lacking,
-            f"the checkpoint is of a model in which other parts are delayed: {', '.join(strange or lacking)} "
-            f"{'is not among those of this one' if strange else 'is not among its'}",
-        )
-        if state["until"] != mine["until"]:
-            text = f"this run was begun with until={state['until']} and goes on with until={mine['until']}"
-            warnings.warn(text, DelayWarning, stacklevel=2)
-            late = not state["is_open"] and isinstance(self.until, int) and self.until <= state["steps"]
-            require(not late, f"until={self.until} is in the past: the checkpoint is closed after {state['steps']} steps")
+        require_fitting(state, self.state_dict())
         self.is_open = self.is_open and not state["is_open"]  # what was opened gently is opened anew, as far as it had come
         (self.open if state["is_open"] else self.close)()
         self.opened_at = state["opened_at"]
         self.go_to(state["steps"])
 
     def __repr__(self) -> str:
-        return "\n".join([f"Delay, {self._status()}:", *_table(self.sites)])
-
-    def _status(self) -> str:
-        if self.is_open:
-            return "open" if self.opened_at is None else f"open since step {self.opened_at}"
-        until = f" until step {self.until}" if isinstance(self.until, int) else " until a metric says so" if self.until else ""
-        return f"closed{until}"
+        return "\n".join([f"Delay, {status(self.is_open, self.opened_at, self.until)}:", *table(self.sites)])
 
     @property
     def _waits(self) -> bool:
@@ -261,29 +224,55 @@ class Delay:
         """Steps since it was opened."""
         return self.steps - (self.opened_at or 0)
 
-    def _replace(self, site: Site, forward: Off | Ramped) -> None:
-        own = vars(site.module).get("forward")
-        # Ours, if it is there, is that of a copied model, or of a delay that is gone.
-        forward.found = own.found if isinstance(own, (Off, Ramped)) else own
-        site.module.forward = forward
+    def share(self) -> float:
+        """Of a step of the optimizer that these parameters take."""
+        return self.opening.share(self._since) if self.is_open else 1.0
+
+    def count(self, watch: Watch) -> None:
+        """Hear of a step of a watched optimizer."""
+        counting = [each for each in self._watches if each.counts and each.optimizer is not None]
+        if watch in counting and (watch is counting[0] or watch.shares(counting[0])):
+            self.step()
+
+    def name_of(self, parameter: nn.Parameter) -> str:
+        """In the model, as far as that is known."""
+        return name_of(parameter, self.sites, self._model)
+
+    def why(self, parameter: nn.Parameter) -> str:
+        """What probably gave a gradient to a parameter while it is off."""
+        return why(parameter, self.sites, self.forwards)
+
+    def look(self) -> None:
+        """At what the model has become since it was closed, once it is trained."""
+        require_own_parameters(list(self.parameters()), self._first)
+        require_learners(self._model, self.parameters())
+        self.is_looked_at = True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Delay:
+        """With its modules, and watching nobody."""
+        copied = memo[id(self)] = copy.copy(self)
+        copied._model, copied.sites = copy.deepcopy((self._model, self.sites), memo)
+        copied.starved, copied.idle, copied.after = copy.deepcopy((self.starved, self.idle, self.after), memo)
+        copied.forwards, copied._ramps = copy.deepcopy((self.forwards, self._ramps), memo)
+        copied._watches, copied._drops = [], []
+        copied._first = [ref(parameter) for parameter in copied.parameters()]
+        copied._hold()
+        HELD.update({site.module: ref(copied) for site in copied.sites})
+        return copied
+
+    def _hold(self) -> None:
+        """Keep gradients from starved parameters while closed, and tell the watches how it is now."""
+        self.is_looked_at = False
+        while self._drops:
+            self._drops.pop().remove()
+        if not self.is_open:
+            self._drops = [hold(each) for each in self.starved]
+        for watch in self._watches:
+            watch.turn()
 
     def _restore(self) -> None:
-        """Every module's forward as it was found."""
-        for site in self.sites:
-            ours = vars(site.module).get("forward")
-            if isinstance(ours, (Off, Ramped)):
-                del site.module.forward
-                vars(site.module).update({} if ours.found is None else {"forward": ours.found})
-        while self._hooks:
-            self._hooks.pop().remove()
+        """Every module's forward as it was found, and none of our hooks, not even those that came with a copy."""
+        for site, ours in zip(self.sites, self.forwards, strict=True):
+            take_away(site.module, ours)
+            clear(site.module)
         self._ramps = []
-
-
-def _table(sites: tuple[Site, ...]) -> list[str]:
-    rows = [("module", "parameters", "while off")]
-    for site in sites:
-        shared = f"; shared with other parts, where they learn on: {', '.join(site.shared)}" if site.shared else ""
-        instead = str(site.stand_in) if isinstance(site.stand_in, StandIn) else getattr(site.stand_in, "__name__", "own")
-        rows.append((site.name, f"{sum(each.numel() for each in site.parameters()):,}", instead + shared))
-    wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return [f"  {name:<{wide[0]}}  {count:>{wide[1]}}  {instead}" for name, count, instead in rows]

@@ -6,16 +6,13 @@ learning rate, so taking only a share of the step that was made is the same as a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.utils.hooks import RemovableHandle
+from torch import Tensor
 
 from lengthlab.errors import require
 from lengthlab.switch.stand_in import Forward
@@ -59,7 +56,6 @@ class Ramped:
 
     def __init__(self, forward: Forward, stand_in: Forward) -> None:
         self.forward, self.stand_in = forward, stand_in
-        self.found: Forward | None = None
         with torch.inference_mode(False):  # an evaluation may open it, and training could not use a tensor of inference mode
             self.weight = torch.zeros(())
 
@@ -77,37 +73,3 @@ class Ramped:
         off = off[0] if isinstance(off, tuple) else off
         assert isinstance(off, Tensor)
         return off.to(first)
-
-
-class Watch:
-    """Hooks on an optimizer: before a step, remember these parameters; after it, take back what is more than their share."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        parameters: Sequence[nn.Parameter],
-        share: Callable[[], float],
-        stepped: Callable[[], None],
-    ) -> None:
-        self.optimizer, self.parameters, self.share, self.stepped = optimizer, list(parameters), share, stepped
-        self._before: list[Tensor] = []
-        self._hooks: list[RemovableHandle] = [
-            optimizer.register_step_pre_hook(lambda *_: self._remember()),
-            optimizer.register_step_post_hook(lambda *_: self._settle()),
-        ]
-
-    def remove(self) -> None:
-        while self._hooks:
-            self._hooks.pop().remove()
-
-    def _remember(self) -> None:
-        # All of them: where the step is given a closure, as Lightning does, gradients come only now.
-        self._before = [] if self.share() == 1.0 else [parameter.detach().clone() for parameter in self.parameters]
-
-    @torch.no_grad()
-    def _settle(self) -> None:
-        if self._before:
-            for parameter, before in zip(self.parameters, self._before, strict=True):
-                parameter.copy_(before + self.share() * (parameter - before))
-            self._before = []
-        self.stepped()

@@ -146,19 +146,3 @@ def _width(module: nn.Module) -> int | None:
         if isinstance(getattr(last, size, None), int):
             return int(getattr(last, size))
     return None
-
-
-class Off:
-    """The forward of a module that is off, and the one that somebody had set on the module object before, if any. Whoever finds
-    it there, its delay gone, can put that back.
-    """
-
-    is_off = True
-    """Tells it from a forward that somebody else has set on a module object."""
-
-    def __init__(self, stand_in: Forward) -> None:
-        self.stand_in = stand_in
-        self.found: Forward | None = None
-
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
-        return self.stand_in(*inputs, **named)
