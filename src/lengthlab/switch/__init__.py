@@ -4,7 +4,8 @@
     ...                                                             # train: first the rest learns, then all of it
 
 closing.py makes a delay, delay.py is the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py
-stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another.
+stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another. copies.py
+switches copies of the model along, record.py is what a checkpoint says of parts that were off.
 """
 
 from lengthlab.switch.closing import DelayOptions, delay, delay_attention

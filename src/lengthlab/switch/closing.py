@@ -12,6 +12,7 @@ from torch import nn
 from lengthlab.errors import LabError, require
 from lengthlab.switch.delay import HELD, Delay, Until, require_unused_are_found
 from lengthlab.switch.opening import Opening
+from lengthlab.switch.record import entries_for, put_back, take_from_config, warn_if_saved_closed
 from lengthlab.switch.sites import Instead, Parts, choose
 
 
@@ -61,6 +62,8 @@ def delay(
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
     require_unused_are_found(model)
     made = Delay(sites, _whole(until), Opening(rate, warm_up, ramp))
+    warn_if_saved_closed(model)
+    made.followers += entries_for(model, made)
     made.close()
     HELD.update({site.module: ref(made) for site in sites})
     return made
@@ -80,7 +83,12 @@ def delay_attention(model: nn.Module, modules: Parts | None = None, **options: U
 
 def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:
     """`delay_attention`, in the state that a checkpoint has of it; where that fails, the model is left as it was."""
-    made = delay_attention(model, **options)
+    recorded = take_from_config(model) if kept else []  # what the checkpoint has of it is newer
+    try:
+        made = delay_attention(model, **options)
+    except LabError:
+        put_back(recorded)
+        raise
     try:
         if kept:
             made.load_state_dict(kept)

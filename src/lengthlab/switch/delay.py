@@ -19,6 +19,7 @@ from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from lengthlab.errors import a_kind, require
+from lengthlab.switch.copies import Follower, Mirror, same_sites
 from lengthlab.switch.opening import Opening, Ramped, Watch
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import Off, StandIn
@@ -72,6 +73,8 @@ class Delay:
         self._missed = False
         self.after: Delay | None = None
         """One that has to be open before this opens by itself."""
+        self.followers: list[Follower] = []
+        """Who is told when it opens, closes or counts a step: copies of the model, and the record in its configuration."""
 
     def close(self) -> None:
         """Off, from the next forward on."""
@@ -86,6 +89,7 @@ class Delay:
         for watch in self._watches:
             self.forget(watch.optimizer)
         self.is_open, self.opened_at = False, None
+        self._tell()
 
     def open(self) -> None:
         """On, from the next forward on."""
@@ -98,6 +102,7 @@ class Delay:
             for site, ramp in zip(self.sites, self._ramps, strict=True):
                 self._replace(site, ramp)
                 self._hooks.append(site.module.register_forward_pre_hook(_untouched))
+        self._tell()
 
     def step(self) -> None:
         """Say that the optimizer has made a step."""
@@ -118,6 +123,7 @@ class Delay:
                 ramp.weight.fill_(weight)
             if weight == 1.0:
                 self._restore()
+        self._tell()
 
     def observe(self, metrics: Mapping[str, Any]) -> None:
         """Say what an evaluation found, for an `until` that asks for it."""
@@ -171,9 +177,21 @@ class Delay:
         self._restore()
         while self._watches:
             self._watches.pop().remove()
+        while self.followers:
+            self.followers.pop().end()
         for site in self.sites:
             if site.module in HELD and HELD[site.module]() is self:
                 del HELD[site.module]
+
+    def mirror(self, copy: nn.Module) -> Delay:
+        """Switch a copy of the model, such as an average of its weights, together with the model; gives the copy's switch."""
+        other = Delay(same_sites(self.sites, copy), None, self.opening)
+        for site in other.sites:
+            require(site.module not in HELD or HELD[site.module]() is None, f"'{site.name}' of the copy is delayed already")
+        self.followers.append(Mirror(other))
+        HELD.update({site.module: ref(other) for site in other.sites})
+        self._tell()
+        return other
 
     def is_of(self, model: nn.Module) -> bool:
         """Whether its modules are in this model."""
@@ -228,6 +246,10 @@ class Delay:
     def _since(self) -> int:
         """Steps since it was opened."""
         return self.steps - (self.opened_at or 0)
+
+    def _tell(self) -> None:
+        for each in self.followers:
+            each.follow(self)
 
     def _replace(self, site: Site, forward: Off | Ramped) -> None:
         own = vars(site.module).get("forward")
