@@ -54,7 +54,9 @@ class FirstBatch:
         module, inputs, named, (enabled, dtype) = call
         kind = _device(inputs, named)
         with _without_trace(module), torch.autocast(kind, dtype, enabled) if enabled else ExitStack():
-            self.delay.check(_batch(module, inputs, named), module)
+            check = getattr(self.delay, "check", None)
+            if check is not None:
+                check(_batch(module, inputs, named), module)
 
     def end(self) -> None:
         """Let go of the model."""
@@ -67,7 +69,7 @@ def _batch(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) ->
     """One batch of what a module was called with: a tuple of inputs, or a dict of named ones."""
     if not named:
         return inputs
-    names = [each for each in inspect.signature(module.forward).parameters] if inputs else []
+    names = list(inspect.signature(module.forward).parameters) if inputs else []
     return dict(zip(names, inputs, strict=False)) | named
 
 
