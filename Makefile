@@ -15,7 +15,7 @@ test: .venv/test
 
 # Recipes and models of libraries that the package does not need: beside .venv, so that they change nothing in it.
 test-libraries: .libraries/site-packages
-	PYTHONPATH=.libraries/site-packages:tests $(BIN)/pytest tests/libraries
+	PYTHONPATH=.libraries/site-packages:tests $(BIN)/pytest -W ignore -W error::lengthlab.switch.DelayWarning tests/libraries  # warnings of theirs are theirs
 
 .libraries/site-packages: tests/libraries/requirements.txt constraints.txt | .venv/test
 	rm -rf $@

@@ -16,8 +16,6 @@ from lengthlab.errors import LabError
 from recipes import STEPS, UNTIL, VOCABULARY, batches, block, changed, run
 from small_lms import lm_of
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are older or newer than the torch they run on
-
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
