@@ -12,7 +12,7 @@ from torch import nn
 from lengthlab.errors import LabError, require
 from lengthlab.switch.delay import HELD, Delay, Until, require_unused_are_found
 from lengthlab.switch.opening import Opening
-from lengthlab.switch.record import entries_for, put_back, take_from_config, warn_if_saved_closed
+from lengthlab.switch.record import entries_for, put_back, take_from_config, warn_of_record
 from lengthlab.switch.sites import Instead, Parts, choose
 
 
@@ -62,7 +62,7 @@ def delay(
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
     require_unused_are_found(model)
     made = Delay(sites, _whole(until), Opening(rate, warm_up, ramp))
-    warn_if_saved_closed(model)
+    warn_of_record(model)
     made.followers += entries_for(model, made)
     made.close()
     HELD.update({site.module: ref(made) for site in sites})

@@ -116,7 +116,7 @@ def entries_for(model: nn.Module, delay: Delay) -> list[ConfigEntry]:
     return made
 
 
-def warn_if_saved_closed(model: nn.Module) -> None:
+def warn_of_record(model: nn.Module) -> None:
     """A new delay of a model that was saved while closed, and loaded open, begins at step 0: probably not meant."""
     for outer in _savable(model):
         for record in records_in(vars(outer.config).get(FIELD)):
