@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test pages survey clean
+.PHONY: demo test test-libraries pages survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -12,6 +12,15 @@ test: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# Recipes and models of libraries that the package does not need: beside .venv, so that they change nothing in it.
+test-libraries: .libraries/site-packages
+	PYTHONPATH=.libraries/site-packages:tests $(BIN)/pytest -W ignore -W error::lengthlab.switch.DelayWarning tests/libraries  # warnings of theirs are theirs
+
+.libraries/site-packages: tests/libraries/requirements.txt constraints.txt | .venv/test
+	rm -rf $@
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
+	touch $@
 
 # The committed pages and figures, anew from published rows.
 pages: .venv/demo
@@ -37,4 +46,4 @@ survey: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .libraries

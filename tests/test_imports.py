@@ -40,6 +40,8 @@ INTEGRATED = {
     "transformers": ("integrations.huggingface", "integrations.configs", "integrations.small_models", "models.causal_lm"),
     "pytorch_lightning": ("integrations.lightning",),
     "lightning": ("integrations.lightning",),
+    "axolotl": ("integrations.axolotl",),
+    "pydantic": ("integrations.axolotl",),
     "IPython": ("launch.progress",),
     "pandas": ("report.result_table",),
 }

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lengthlab import models as models
     from lengthlab import tasks as tasks
     from lengthlab.errors import LabError as LabError
+    from lengthlab.integrations.checkpoints import close_again as close_again
     from lengthlab.launch import train as train
     from lengthlab.launch import train_all as train_all
     from lengthlab.registry import register as register
@@ -46,6 +47,7 @@ _ROOMS = {
     "delay": "switch",
     "delay_attention": "switch",
     "Stages": "switch",
+    "close_again": "integrations.checkpoints",
     "LabError": "errors",
     "register": "registry",
     "results": "report.result_table",

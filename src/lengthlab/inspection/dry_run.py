@@ -17,6 +17,7 @@ from lengthlab.inspection.flops import count_flops
 from lengthlab.inspection.reading import draw, in_full, logits, require_readable
 from lengthlab.inspection.subject import Subject, count_parameters
 from lengthlab.switch import Delay, Site, delay_attention
+from lengthlab.switch.record import Record
 from lengthlab.switch.sites import choose
 
 NOTHING = (
@@ -88,7 +89,8 @@ def dry_run(subject: Subject, modules: Sequence[str] = (), length: int = 128) ->
     off = tuple(_off(network, site) for site in sites)
     still = {id(parameter): parameter.numel() for site in sites for parameter in site.parameters()}
     sizes = (count_parameters(network), off, sum(still.values()))
-    warnings = [each.problem for each in off if each.problem] + [_shared(each) for each in off if each.shared]
+    warnings = [_saved_closed(record) for record in (subject.config.closed if subject.config else ())]
+    warnings += [each.problem for each in off if each.problem] + [_shared(each) for each in off if each.shared]
     if any(each.problem for each in off):
         note = "a module cannot be skipped, so compute is not counted, and what carries state is not tested"
         return DryRun(subject.name, *sizes, None, None, "", (note,), tuple(warnings))
@@ -120,6 +122,10 @@ def _anything(*inputs: Any, **named: Any) -> None:
 
 def _shared(off: Off) -> str:
     return f"'{off.module}' shares {', '.join(off.shared)} with parts that stay on; these go on learning there"
+
+
+def _saved_closed(record: Record) -> str:
+    return f"the model was saved with {record}, and loads open; lengthlab.close_again(model) closes it again"
 
 
 def _compute(subject: Subject, modules: Sequence[str], length: int) -> tuple[Compute | None, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 
 from lengthlab.errors import LabError, explain, require
+from lengthlab.switch.record import FIELD, Record, records_in
 
 FILE = "config.json"
 SMALL = {
@@ -58,10 +60,21 @@ class Config:
         try:
             with quiet():
                 build: Any = AutoModelForCausalLM.from_config
-                model: nn.Module = build(self.fields, trust_remote_code=False, **choices)
+                model: nn.Module = build(self._without_record(), trust_remote_code=False, **choices)
         except Exception as error:  # whatever the library makes of a configuration
             raise LabError(f"no causal language model can be made of this configuration: {explain(error)}") from error
         return model.eval()
+
+    @property
+    def closed(self) -> tuple[Record, ...]:
+        """What it says of parts that were off when the model was saved."""
+        return records_in(vars(self.fields).get(FIELD))
+
+    def _without_record(self) -> PreTrainedConfig:
+        """A model that is made of it has other weights, and nothing off."""
+        fields = copy.deepcopy(self.fields)
+        vars(fields).pop(FIELD, None)
+        return fields
 
     def blueprint(self) -> nn.Module:
         """The model with tensors that have a shape and no memory. Run it inside the mode that its parameters carry."""

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from lengthlab.errors import LabError, require
+from lengthlab.integrations.first_batch import FirstBatch
 from lengthlab.models import CausalLm
 from lengthlab.switch import Delay, DelayOptions, Stages
 from lengthlab.switch.closing import delay_as_kept, require_delay_or_until
+from lengthlab.switch.record import FIELD
 
 try:
     from transformers import PreTrainedConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -29,7 +31,7 @@ class DelayedAttentionCallback(TrainerCallback):
         Trainer(model, ..., callbacks=[DelayedAttentionCallback(until=2_000)])
 
     The options are those of `delay_attention`. A delay of your own, or several in `Stages`, can be handed over instead. The
-    state is saved with every checkpoint and restored from it.
+    state is saved with every checkpoint and restored from it. Before the first update `delay.check` is run on the first batch.
     """
 
     def __init__(self, delay: Delay | Stages | None = None, **options: Unpack[DelayOptions]) -> None:
@@ -40,6 +42,7 @@ class DelayedAttentionCallback(TrainerCallback):
         self._before = 0
         """Steps that were made before the trainer's own count began."""
         self._watched: Any = None
+        self._first: FirstBatch | None = None
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         _check_ddp(args)
@@ -56,6 +59,11 @@ class DelayedAttentionCallback(TrainerCallback):
         self.delay.go_to(self._before + state.global_step)
         self._watch(rest.get("optimizer"))
         self._keep(state)
+        self._first = FirstBatch(self.delay, rest["model"])
+
+    def on_pre_optimizer_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
+        if self._first is not None:
+            self._first.check()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         self._delay.go_to(self._before + state.global_step)
@@ -70,6 +78,8 @@ class DelayedAttentionCallback(TrainerCallback):
         if self._watched is not None:
             self._delay.unwatch(self._watched)
             self._watched = None
+        if self._first is not None:
+            self._first.end()
         best = Path(state.best_model_checkpoint or "") / TRAINER_STATE_NAME
         if args.load_best_model_at_end and best.is_file():  # the weights are those of that step, and so must the switch be
             self._delay.load_state_dict(_callbacks(TrainerState.load_from_json(str(best)))[KEPT])
@@ -118,5 +128,5 @@ def as_model(config: PreTrainedConfig, name: str | None = None) -> CausalLm:
     ('llama', 2480)
     """
     fields = config.to_diff_dict() | {"model_type": config.model_type}
-    dropped = ("transformers_version", "architectures", "dtype", "vocab_size")
+    dropped = ("transformers_version", "architectures", "dtype", "vocab_size", FIELD)
     return CausalLm(name or config.model_type, json.dumps({key: fields[key] for key in sorted(fields) if key not in dropped}))

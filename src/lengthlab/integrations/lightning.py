@@ -16,8 +16,10 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from lengthlab.errors import LabError, require
+from lengthlab.integrations.first_batch import FirstBatch
 from lengthlab.switch import Delay, DelayOptions, Stages
 from lengthlab.switch.closing import delay_as_kept, require_delay_or_until
+from lengthlab.switch.record import FIELD, records_of
 
 PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 """The two names under which Lightning is published."""
@@ -39,7 +41,8 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
 
     The options are those of `delay_attention`; or give it a delay that is made already: `DelayedAttention(stages)`. Steps
     are `trainer.global_step`, so that batches of which several make one step count once. Checkpoints keep whether attention is
-    on, and after a fit it stays as it is. `callback.delay` is the switch.
+    on, and after a fit it stays as it is. Before the first update `delay.check` is run on the first batch. `callback.delay` is
+    the switch.
 
     >>> callback = DelayedAttention(until=lambda metrics: metrics["val_loss"] < 0.1, rate=0.5)
     >>> callback.delay is None  # attention is looked for when fitting begins
@@ -55,6 +58,7 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
         """The state in a checkpoint, until there is a delay to load it."""
         self._before = 0
         """Steps that were made before the trainer's own count began."""
+        self._first: FirstBatch | None = None
         self.delay = delay
 
     @property
@@ -70,6 +74,13 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
             self._kept = state_dict
         else:
             self.delay.load_state_dict(state_dict)
+
+    def on_save_checkpoint(self, trainer: Any, pl_module: nn.Module, checkpoint: dict[str, Any]) -> None:
+        """For those who load it without this callback: `lengthlab.close_again(model, path)` reads it."""
+        if self.delay is not None and not self.delay.is_open:
+            checkpoint[FIELD] = [
+                record.as_json() for record in records_of(self.delay.delays if isinstance(self.delay, Stages) else [self.delay])
+            ]
 
     def setup(self, trainer: Any, pl_module: nn.Module, stage: str) -> None:
         others = [each for each in trainer.callbacks if isinstance(each, DelayedAttention) and each is not self]
@@ -97,6 +108,11 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
         for optimizer in trainer.optimizers:
             delay.unwatch(optimizer)  # somebody may have asked for it to be counted, too
             delay.watch(optimizer, counts=False)
+        self._first = FirstBatch(delay, pl_module)
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: nn.Module, optimizer: Any) -> None:
+        if self._first is not None:
+            self._first.check()
 
     def on_train_batch_end(self, trainer: Any, pl_module: nn.Module, *batch: Any) -> None:
         self._present().go_to(self._before + trainer.global_step)
@@ -107,6 +123,8 @@ class DelayedAttention(_lightning().Callback):  # type: ignore[misc]
             self.delay.observe(trainer.strategy.broadcast(metrics))  # that all processes decide alike
 
     def on_train_end(self, trainer: Any, pl_module: nn.Module) -> None:
+        if self._first is not None:
+            self._first.end()
         for optimizer in trainer.optimizers if self.delay is not None else ():
             self._present().unwatch(optimizer)
 

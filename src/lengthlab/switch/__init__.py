@@ -4,11 +4,12 @@
     ...                                                             # train: first the rest learns, then all of it
 
 closing.py makes a delay, delay.py is the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py
-stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another.
+stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another. inputs.py is
+what a model is tried on, trace.py one forward of it, probe.py compares two, search.py finds attention so, check.py tries it.
 forwards.py keeps our forward in its place, hooks.py are on the modules, watch.py counts steps, guard.py sees that nothing moves
-that is off (cause.py: why it did), counters.py knows of optimizers that count by group, wrappers.py of what is put
-around a model; agreement.py lets several processes open together, state.py and
-names.py compare a checkpoint with a model, table.py prints a delay.
+that is off (cause.py: why it did), counters.py knows of optimizers that count by group, wrappers.py of what is put around a
+model; agreement.py lets several processes open together, state.py and names.py compare a checkpoint with a model, table.py
+prints a delay; copies.py switches copies of the model along, record.py is what a checkpoint says of parts that were off.
 """
 
 from lengthlab.switch.closing import DelayOptions, delay, delay_attention

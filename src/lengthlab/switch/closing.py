@@ -19,6 +19,7 @@ from lengthlab.switch.hooks import HELD
 from lengthlab.switch.inputs import as_example, made_up
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.probe import runs
+from lengthlab.switch.record import entries_for, put_back, take_from_config, warn_of_record
 from lengthlab.switch.search import Found, search
 from lengthlab.switch.sites import Instead, Parts, choose, unwrapped
 from lengthlab.switch.state import DelayWarning
@@ -79,6 +80,8 @@ def _closed(model: nn.Module, found: Found, until: Until | None, opening: Openin
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
     starved, idle = (tuple(map(inner.get_parameter, names)) for names in (found.starved, found.idle))
     made = Delay(sites, _whole(until), opening, starved, idle, found.left, inner, whole)
+    warn_of_record(model)
+    made.followers += entries_for(model, made)
     made.close()
     HELD.update({site.module: ref(made) for site in sites})
     return made
@@ -145,7 +148,12 @@ def _notices(found: Found) -> Iterator[str]:
 
 def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:
     """`delay_attention`, in the state that a checkpoint has of it; where that fails, the model is left as it was."""
-    made = delay_attention(model, **options)
+    recorded = take_from_config(model) if kept else []  # what the checkpoint has of it is newer
+    try:
+        made = delay_attention(model, **options)
+    except LabError:
+        put_back(recorded)
+        raise
     try:
         if kept:
             made.load_state_dict(kept)

@@ -21,6 +21,7 @@ from lengthlab.errors import LabError, a_kind, require
 from lengthlab.switch.agreement import agreed
 from lengthlab.switch.cause import name_of, why
 from lengthlab.switch.check import DelayReport, check_delay
+from lengthlab.switch.copies import Follower, Mirror, same_sites
 from lengthlab.switch.forwards import Switched, put, require_ours, take_away
 from lengthlab.switch.hooks import HELD, clear, hold, look, untouched
 from lengthlab.switch.opening import Opening, Ramped
@@ -69,6 +70,8 @@ class Delay:
         self._ramps: list[Ramped] = []
         self._watches: list[Watch] = []
         self._missed = False
+        self.followers: list[Follower] = []
+        """Who is told when it opens, closes or counts a step: copies of the model, and the record in its configuration."""
 
     def close(self) -> None:
         """Off, from the next forward on."""
@@ -82,6 +85,7 @@ class Delay:
             parameter.grad = None
         self.is_open, self.opened_at = False, None
         self._hold()
+        self._tell()
 
     def open(self) -> None:
         """On, from the next forward on."""
@@ -97,6 +101,7 @@ class Delay:
                 put(site.module, ours, self._ramps[-1])
                 site.module.register_forward_pre_hook(untouched)
         self._hold()
+        self._tell()
 
     def check(self, batch: Any, model: nn.Module | None = None) -> DelayReport:
         """Try it on a batch, as the forward of the model takes it: a tensor, a tuple or a mapping of arguments.
@@ -129,6 +134,7 @@ class Delay:
                 ramp.weight.fill_(weight)
             if weight == 1.0:
                 self._restore()
+        self._tell()
 
     def observe(self, metrics: Mapping[str, Any]) -> None:
         """Say what an evaluation found, for an `until` that asks for it.
@@ -185,9 +191,21 @@ class Delay:
         self._hold()
         while self._watches:
             self._watches.pop().remove()
+        while self.followers:
+            self.followers.pop().end()
         for site in self.sites:
             if site.module in HELD and HELD[site.module]() is self:
                 del HELD[site.module]
+
+    def mirror(self, copy: nn.Module) -> Delay:
+        """Switch a copy of the model, such as an average of its weights, together with the model; gives the copy's switch."""
+        other = Delay(same_sites(self.sites, copy), None, self.opening)
+        for site in other.sites:
+            require(site.module not in HELD or HELD[site.module]() is None, f"'{site.name}' of the copy is delayed already")
+        self.followers.append(Mirror(other))
+        HELD.update({site.module: ref(other) for site in other.sites})
+        self._tell()
+        return other
 
     def is_of(self, model: nn.Module) -> bool:
         """Whether its modules are in this model."""
@@ -224,6 +242,10 @@ class Delay:
         """Steps since it was opened."""
         return self.steps - (self.opened_at or 0)
 
+    def _tell(self) -> None:
+        for each in self.followers:
+            each.follow(self)
+
     def share(self) -> float:
         """Of a step of the optimizer that these parameters take."""
         return self.opening.share(self._since) if self.is_open else 1.0
@@ -254,6 +276,7 @@ class Delay:
         copied._model, copied.sites = copy.deepcopy((self._model, self.sites), memo)
         copied.starved, copied.idle, copied.after = copy.deepcopy((self.starved, self.idle, self.after), memo)
         copied.forwards, copied._ramps = copy.deepcopy((self.forwards, self._ramps), memo)
+        copied.followers = copy.deepcopy([each for each in self.followers if not isinstance(each, Mirror)], memo)
         copied._watches, copied._drops = [], []
         copied._first = [ref(parameter) for parameter in copied.parameters()]
         copied._hold()
