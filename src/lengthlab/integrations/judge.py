@@ -24,6 +24,7 @@ from lengthlab.switch import Delay
 CLOSE = 1e-4
 NOT_OUTPUTS = ("past", "cache", "attentions", "mems", "buckets", "loss", "kv_states", "rnn_state")
 """Entries of an output that are no output: what is kept for the next token, and the like."""
+MAIN = ("logits", "last_hidden_state", "feature_maps")
 Names = frozenset[str]
 
 
@@ -64,7 +65,7 @@ class Judge:
                 outputs(model, self.batches[0])
         except Exception as error:
             raise CannotJudge(f"it does not run: {type(error).__name__}: {error}") from error
-        if not _heeds(one, other):
+        if 0 not in _heeding(one, other):
             raise CannotJudge("untouched, it gives the same output for two inputs")
         met: int = zeroed.calls
         return met
@@ -80,13 +81,14 @@ class Judge:
         """Closed, the model heeds its input and gives what it gives with attention at zero."""
         untouched = self.model()
         model.eval()
+        heeding = _heeding(*(outputs(untouched, batch) for batch in self.batches))
         closed = [outputs(model, batch) for batch in self.batches]
-        _require(_heeds(closed[0], closed[1]), "closed, its output is the same for any input")
+        _require(0 in _heeding(*closed), "closed, its output is the same for any input")
+        _require(heeding <= _heeding(*closed), "closed, one of its outputs is the same for any input")
         if left:
             with Zeroed():
-                one, other = (outputs(untouched, batch) for batch in self.batches)
-            needed = any(not _heeds([a], [b]) for a, b in zip(one, other, strict=True))
-            _require(needed, f"{left[0]} stays on, and the input reaches every output without it")
+                without = _heeding(*(outputs(untouched, batch) for batch in self.batches))
+            _require(not heeding <= without, f"{left[0]} stays on, and the input reaches every output without it")
         for batch, found in zip(self.batches, closed, strict=True):
             with Zeroed(_modules(untouched, left)):
                 wanted = outputs(untouched, batch)
@@ -168,7 +170,10 @@ def _spread(matrix: Tensor) -> float:
 def outputs(model: nn.Module, batch: Batch) -> list[Tensor]:
     """The numbers that a model gives, the main ones first."""
     torch.manual_seed(0)  # some models draw a mask
-    found = list(_tensors(model(**deepcopy(batch))))
+    output = model(**deepcopy(batch))
+    if isinstance(output, Mapping):
+        output = {name: output[name] for name in sorted(output, key=lambda name: name not in MAIN)}
+    found = list(_tensors(output))
     require(len(found) > 0, "the model gives no numbers")
     return found
 
@@ -211,9 +216,9 @@ def _largest(numbers: Tensor) -> float:
     return float(moderate.max()) if moderate.numel() else 0.0
 
 
-def _heeds(one: list[Tensor], other: list[Tensor]) -> bool:
-    """Whether the main output is another for another input."""
-    return not _same(one[:1], other[:1], 1e-6)
+def _heeding(one: list[Tensor], other: list[Tensor]) -> set[int]:
+    """Which outputs are others for another input."""
+    return {number for number, pair in enumerate(zip(one, other, strict=True)) if not _same([pair[0]], [pair[1]], 1e-6)}
 
 
 def _apart(found: list[Tensor], wanted: list[Tensor]) -> str:
