@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from command import Call
 from torch import nn
+
+from command import Call
 
 pytest.importorskip("transformers")
 
