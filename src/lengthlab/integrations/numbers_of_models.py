@@ -87,7 +87,7 @@ def same(found: list[Tensor], wanted: list[Tensor], share: float = CLOSE) -> boo
 
 def _largest(numbers: Tensor) -> float:
     """Apart from what stands for minus infinity."""
-    moderate = numbers[numbers.abs() < 1e30].abs()
+    moderate = numbers.detach()[numbers.abs() < 1e30].abs()
     return float(moderate.max()) if moderate.numel() else 0.0
 
 
@@ -100,7 +100,7 @@ def apart(found: list[Tensor], wanted: list[Tensor]) -> str:
     """How far, where that can be said."""
     if [each.shape for each in found] != [each.shape for each in wanted]:
         return ": their shapes differ"
-    farthest = max(float((one - other).abs().max()) for one, other in zip(found, wanted, strict=True))
+    farthest = max(float((one - other).detach().abs().max()) for one, other in zip(found, wanted, strict=True))
     return f": {farthest:.2g} apart"
 
 
