@@ -6,24 +6,18 @@ bias is zero, and whatever the library starts at (almost) nothing, like a gate, 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import AdamW
 
-from lengthlab.errors import require
 from lengthlab.integrations.batches import Batch
+from lengthlab.integrations.numbers_of_models import apart, heeding, is_bias, loss_of, outputs, prepare, same
 from lengthlab.integrations.zeroing import Zeroed
 from lengthlab.switch import Delay
 
-CLOSE = 1e-4
-NOT_OUTPUTS = ("past", "cache", "attentions", "mems", "buckets", "loss", "kv_states", "rnn_state")
-"""Entries of an output that are no output: what is kept for the next token, and the like."""
 Names = frozenset[str]
 
 
@@ -64,7 +58,7 @@ class Judge:
                 outputs(model, self.batches[0])
         except Exception as error:
             raise CannotJudge(f"it does not run: {type(error).__name__}: {error}") from error
-        if not _heeds(one, other):
+        if 0 not in heeding(one, other):
             raise CannotJudge("untouched, it gives the same output for two inputs")
         met: int = zeroed.calls
         return met
@@ -80,17 +74,18 @@ class Judge:
         """Closed, the model heeds its input and gives what it gives with attention at zero."""
         untouched = self.model()
         model.eval()
+        heedful = heeding(*(outputs(untouched, batch) for batch in self.batches))
         closed = [outputs(model, batch) for batch in self.batches]
-        _require(_heeds(closed[0], closed[1]), "closed, its output is the same for any input")
+        _require(0 in heeding(*closed), "closed, its output is the same for any input")
+        _require(heedful <= heeding(*closed), "closed, one of its outputs is the same for any input")
         if left:
             with Zeroed():
-                one, other = (outputs(untouched, batch) for batch in self.batches)
-            needed = any(not _heeds([a], [b]) for a, b in zip(one, other, strict=True))
-            _require(needed, f"{left[0]} stays on, and the input reaches every output without it")
+                without = heeding(*(outputs(untouched, batch) for batch in self.batches))
+            _require(not heedful <= without, f"{left[0]} stays on, and the input reaches every output without it")
         for batch, found in zip(self.batches, closed, strict=True):
             with Zeroed(_modules(untouched, left)):
                 wanted = outputs(untouched, batch)
-            _require(_same(found, wanted), f"closed, outputs are not those without attention{_apart(found, wanted)}")
+            _require(same(found, wanted), f"closed, outputs are not those without attention{apart(found, wanted)}")
 
     def _training(self, model: nn.Module, delay: Delay, left: tuple[str, ...]) -> None:
         """Parameters of attention, and only they, stand still."""
@@ -128,8 +123,8 @@ class Judge:
         delay.open()
         for then in ("open()", "remove()"):
             for batch in self.batches:
-                same = _same(outputs(model, batch), outputs(untouched, batch))
-                _require(same, f"after {then}, outputs are not those of the untouched model")
+                alike = same(outputs(model, batch), outputs(untouched, batch))
+                _require(alike, f"after {then}, outputs are not those of the untouched model")
             delay.remove()
         _require(_traces(model) == _traces(untouched), "remove() leaves hooks or forwards behind")
 
@@ -142,104 +137,18 @@ class Judge:
         return {name: bool(each.grad.any()) for name, each in model.named_parameters() if each.grad is not None}
 
 
-def prepare(model: nn.Module) -> nn.Module:
-    """Biases at zero, gates open, nothing at random; matrices large enough that everything counts."""
-    draw = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.numel() == 0 or _is_bias(name, parameter):
-                parameter.zero_()
-            elif float(parameter.abs().max()) <= 0.1 and float(parameter.min()) == float(parameter.max()):
-                parameter.copy_(torch.randn(parameter.shape, generator=draw) * 0.3)
-            elif parameter.dim() > 1 and 0 < (spread := float(parameter.std())) < (wide := _spread(parameter)):
-                parameter.mul_(wide / spread)
-    for module in model.modules():
-        for chance in ("p", "drop_prob", "layerdrop"):
-            if isinstance(getattr(module, chance, None), float) and ("Drop" in type(module).__name__ or chance != "p"):
-                setattr(module, chance, 0.0)
-    return model.eval()
-
-
-def _spread(matrix: Tensor) -> float:
-    """With which a matrix or a kernel gives numbers about as large as it is given."""
-    return 1.4 / math.sqrt(max(matrix[0].numel(), 4))
-
-
-def outputs(model: nn.Module, batch: Batch) -> list[Tensor]:
-    """The numbers that a model gives, the main ones first."""
-    torch.manual_seed(0)  # some models draw a mask
-    found = list(_tensors(model(**deepcopy(batch))))
-    require(len(found) > 0, "the model gives no numbers")
-    return found
-
-
-def loss_of(model: nn.Module, batch: Batch) -> Tensor:
-    """Squares of all outputs, weighted at random and always alike."""
-    draw = torch.Generator().manual_seed(11)
-    terms = [
-        (torch.where(each.isfinite(), each, 0.0).float() ** 2 * torch.rand(each.shape, generator=draw)).mean()
-        for each in outputs(model, batch)
-        if each.requires_grad
-    ]
-    return torch.stack(terms).sum()
-
-
-def _tensors(output: Any) -> Iterator[Tensor]:
-    if isinstance(output, Tensor):
-        if output.is_floating_point():
-            yield output
-    elif isinstance(output, Mapping):
-        for name, each in output.items():
-            if name != "state" and not any(word in name for word in NOT_OUTPUTS):
-                yield from _tensors(each)
-    elif isinstance(output, (list, tuple)):
-        for each in output:
-            yield from _tensors(each)
-
-
-def _same(found: list[Tensor], wanted: list[Tensor], share: float = CLOSE) -> bool:
-    """Whether nothing is farther apart than this share of the largest number."""
-    return len(found) == len(wanted) and all(
-        one.shape == other.shape and torch.allclose(one, other, rtol=share, atol=share * _largest(other), equal_nan=True)
-        for one, other in zip(found, wanted, strict=True)
-    )
-
-
-def _largest(numbers: Tensor) -> float:
-    """Apart from what stands for minus infinity."""
-    moderate = numbers[numbers.abs() < 1e30].abs()
-    return float(moderate.max()) if moderate.numel() else 0.0
-
-
-def _heeds(one: list[Tensor], other: list[Tensor]) -> bool:
-    """Whether the main output is another for another input."""
-    return not _same(one[:1], other[:1], 1e-6)
-
-
-def _apart(found: list[Tensor], wanted: list[Tensor]) -> str:
-    """How far, where that can be said."""
-    if [each.shape for each in found] != [each.shape for each in wanted]:
-        return ": their shapes differ"
-    farthest = max(float((one - other).abs().max()) for one, other in zip(found, wanted, strict=True))
-    return f": {farthest:.2g} apart"
-
-
 def _modules(model: nn.Module, names: tuple[str, ...]) -> frozenset[nn.Module]:
     return frozenset(model.get_submodule(name) for name in names)
-
-
-def _is_bias(name: str, parameter: nn.Parameter) -> bool:
-    return parameter.dim() == 1 and "bias" in name
 
 
 def _added(model: nn.Module, still: Names) -> Names:
     """Biases beside parameters that all are of attention: with attention at zero, nothing else would be added."""
     known = dict(model.named_parameters())
-    plain = [name for name, parameter in known.items() if not _is_bias(name, parameter)]
+    plain = [name for name, parameter in known.items() if not is_bias(name, parameter)]
     return frozenset(
         name
         for name, parameter in known.items()
-        if _is_bias(name, parameter)
+        if is_bias(name, parameter)
         and (beside := [other for other in plain if other.startswith(_place(name))])
         and still.issuperset(beside)
     )
@@ -255,9 +164,11 @@ def _is_of_norm(model: nn.Module, name: str) -> bool:
 
 
 def _traces(model: nn.Module) -> tuple[int, int]:
-    """Forwards of objects' own, and hooks. Private: where torch keeps hooks; if these go, only forwards are counted."""
+    """Forwards of objects' own, and hooks."""
+    # Private: nothing public lists hooks. If these go, only forwards are counted.
     kept = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     hooks = sum(len(getattr(module, name, ())) for module in model.modules() for name in kept)
+    # Private, and for the same reason: hooks of parameters. If it goes, leave them out.
     hooks += sum(len(each._backward_hooks or ()) for each in model.parameters())
     return sum("forward" in vars(module) for module in model.modules()), hooks
 

@@ -126,5 +126,5 @@ MORE_INPUTS: dict[str, Callable[[Any, torch.Generator], dict[str, Tensor]]] = {
     "musicgen_melody_decoder": _codebooks,
 }
 """What a type wants beside tokens or an image, or in their place."""
-NO_ATTENTION = frozenset({"DeformableDetrMultiscaleDeformableAttention"})
+NO_ATTENTION = frozenset({"DeformableDetrMultiscaleDeformableAttention", "SwiftFormerEfficientAdditiveAttention"})
 """Classes called attention whose softmax is not over scores of queries and keys."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Literal
@@ -82,12 +81,3 @@ def _delay(model: nn.Module, batch: Batch) -> tuple[Delay, str]:
 
 def _say(error: BaseException) -> str:
     return str(error) if isinstance(error, CannotJudge) else f"{type(error).__name__}: {error}"
-
-
-def counts(rows: Iterable[Row]) -> dict[Kind, dict[Verdict, int]]:
-    """How many of each kind got which verdict."""
-    found: dict[Kind, dict[Verdict, int]] = {}
-    for row in rows:
-        of_kind = found.setdefault(row.kind, dict.fromkeys(("right", "refused", "wrong", "cannot be built"), 0))
-        of_kind[row.verdict] += 1
-    return found

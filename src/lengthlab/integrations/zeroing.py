@@ -57,6 +57,7 @@ class Zeroed(TorchFunctionMode):
 
 def _modules_around() -> Iterator[nn.Module]:
     """Whose code is running, from the inside out: what the functions on the stack call `self` or `module`."""
+    # Private: a call of torch's does not say who made it. If it goes, so does the judge's independent word.
     frame = sys._getframe(2)
     while frame is not None:
         for name in ("self", "module"):
