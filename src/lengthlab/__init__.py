@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from lengthlab.spec.schedule import end_to_end as end_to_end
     from lengthlab.spec.schedule import epochs as epochs
     from lengthlab.switch import Stages as Stages
+    from lengthlab.switch import by_chance as by_chance
+    from lengthlab.switch import by_layer as by_layer
+    from lengthlab.switch import by_window as by_window
     from lengthlab.switch import delay as delay
     from lengthlab.switch import delay_attention as delay_attention
     from lengthlab.training import Result as Result
@@ -46,6 +49,9 @@ _ROOMS = {
     "delay": "switch",
     "delay_attention": "switch",
     "Stages": "switch",
+    "by_chance": "switch",
+    "by_layer": "switch",
+    "by_window": "switch",
     "LabError": "errors",
     "register": "registry",
     "results": "report.result_table",

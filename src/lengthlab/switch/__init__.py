@@ -4,17 +4,23 @@
     ...                                                             # train: first the rest learns, then all of it
 
 closing.py makes a delay, delay.py is the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py
-stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another.
+stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another. More than on
+and off: layers.py opens layer by layer, chance.py by chance, window.py through a window that grows (band.py: how it is put on
+anybody's attention).
 """
 
+from lengthlab.switch.chance import ChanceDelay, by_chance
 from lengthlab.switch.closing import DelayOptions, delay, delay_attention
 from lengthlab.switch.delay import Delay, DelayWarning, Until
+from lengthlab.switch.layers import by_layer
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.sites import Instead, Parts, Site, find
 from lengthlab.switch.stages import Stages
 from lengthlab.switch.stand_in import StandIn
+from lengthlab.switch.window import WindowDelay, by_window
 
 __all__ = [
+    "ChanceDelay",
     "Delay",
     "DelayOptions",
     "DelayWarning",
@@ -25,6 +31,10 @@ __all__ = [
     "Stages",
     "StandIn",
     "Until",
+    "WindowDelay",
+    "by_chance",
+    "by_layer",
+    "by_window",
     "delay",
     "delay_attention",
     "find",

@@ -60,7 +60,7 @@ def delay(
         holder = HELD[site.module]() if site.module in HELD else None
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
     require_unused_are_found(model)
-    made = Delay(sites, _whole(until), Opening(rate, warm_up, ramp))
+    made = Delay(sites, whole(until), Opening(rate, warm_up, ramp))
     made.close()
     HELD.update({site.module: ref(made) for site in sites})
     return made
@@ -97,7 +97,7 @@ def require_delay_or_until(who: str, given: object, options: DelayOptions) -> No
     require(given is None or not options, f"{who} is given a delay, which has its options already: leave out the others")
 
 
-def _whole(until: Until | None) -> Until | None:
+def whole(until: Until | None) -> Until | None:
     """A step as an int, whatever kind of whole number it is."""
     if until is None or callable(until):
         return until

@@ -221,8 +221,13 @@ class Delay:
         return f"closed{until}"
 
     @property
+    def is_settled(self) -> bool:
+        """Open, and for good; one that is open by chance, or in part, is not."""
+        return self.is_open
+
+    @property
     def _waits(self) -> bool:
-        return self.after is not None and not self.after.is_open
+        return self.after is not None and not self.after.is_settled
 
     @property
     def _since(self) -> int:

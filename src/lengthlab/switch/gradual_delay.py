@@ -1,0 +1,142 @@
+"""A delay that is neither off nor on for a while: what chance.py and window.py have in common.
+
+While it is closed, each module has one forward of ours for all that time, which is told at every step what to do. So compiled
+code has as many shapes as there are things to do, and not one for every step.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, TypedDict
+from weakref import ref
+
+from torch import nn
+from torch.optim import Optimizer
+
+from lengthlab.errors import require
+from lengthlab.switch.closing import delay_attention
+from lengthlab.switch.delay import HELD, Delay, DelayWarning, Until
+from lengthlab.switch.opening import Opening
+from lengthlab.switch.sites import Instead, Parts, Site
+from lengthlab.switch.stand_in import Forward, Off
+
+
+class Partly(Off):
+    """The forward of a module that is on now and then, or in part."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site.stand_in)
+        self.site, self.module = site.name, site.module
+
+    @property
+    def original(self) -> Forward:
+        """What the module does when nobody is in its way."""
+        return self.found or partial(type(self.module).forward, self.module)
+
+
+class GradualDelay(Delay):
+    """`close` puts it under its rule, `open` ends that for good; in between the rule says what is on in the coming step."""
+
+    def __init__(self, sites: tuple[Site, ...], until: Until | None = None) -> None:
+        super().__init__(sites, until, Opening())
+        self._opened = True
+        self._forwards: list[Any] = []
+
+    @property
+    def is_settled(self) -> bool:
+        """Open for good, and not just in the coming step."""
+        return self._opened
+
+    def close(self) -> None:
+        """Under its rule, from the next forward on."""
+        if not self._opened:
+            return
+        self.is_open = True
+        super().close()
+        self._opened = False
+        self._forwards = [self._forward(site) for site in self.sites]
+        for site, forward in zip(self.sites, self._forwards, strict=True):
+            self._replace(site, forward)
+        self.go_to(self.steps)
+
+    def open(self) -> None:
+        """On, for good, from the next forward on."""
+        if self._opened:
+            return
+        self.is_open = False
+        super().open()
+        self._opened, self._forwards = True, []
+
+    def go_to(self, steps: int) -> None:
+        """Say how many steps the optimizer has made in all; what is on in the next one is settled now."""
+        self.steps = steps
+        if self._opened:
+            return
+        if not self._waits and isinstance(self.until, int) and steps >= self.until:
+            self.open()
+            return
+        self.is_open = self._apply(steps)
+        if not self.is_open:  # a gradient of zeros, left by zero_grad(set_to_none=False), would let the optimizer move it
+            for parameter in self.parameters():
+                parameter.grad = None
+
+    def observe(self, metrics: Mapping[str, Any]) -> None:
+        now, self.is_open = self.is_open, self._opened  # what happens to be on in this step does not count as open
+        super().observe(metrics)
+        if not self._opened:
+            self.is_open = now
+
+    def forget(self, optimizer: Optimizer) -> None:
+        """Nothing: what the optimizer knows of a part that comes back is what it goes on with."""
+
+    def remove(self) -> None:
+        super().remove()
+        self._opened, self._forwards = True, []
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint should keep of it; JSON can. What is on in a step follows from the step."""
+        return super().state_dict() | {"is_open": self._opened, "rule": self.rule}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on as the checkpoint has it."""
+        kept = state.get("rule")
+        require(kept is not None, f"the checkpoint has no {type(self).__name__}, but a delay that is off or on")
+        if kept != self.rule:
+            warnings.warn(f"this run was begun with {kept} and goes on with {self.rule}", DelayWarning, stacklevel=2)
+        super().load_state_dict(state)
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """What says what is on, as plain data."""
+        raise NotImplementedError
+
+    def _forward(self, site: Site) -> Partly:
+        raise NotImplementedError
+
+    def _apply(self, steps: int) -> bool:
+        """Tell the forwards what to do in the step after so many; whether anything is on then."""
+        raise NotImplementedError
+
+
+class Finding(TypedDict, total=False):
+    """What `delay_attention` takes to find attention."""
+
+    modules: Parts | None
+    instead: Instead | None
+
+
+def found(model: nn.Module, options: Finding) -> tuple[Site, ...]:
+    """The attention of a model, as a plain delay finds it."""
+    gently = sorted({"rate", "warm_up", "ramp"} & set(options))
+    require(not gently, f"{' and '.join(gently)} go with an opening that happens once: leave them out here")
+    plain = delay_attention(model, **options)
+    plain.remove()
+    return plain.sites
+
+
+def hold(made: Delay) -> None:
+    """Close it, and let nobody else have its modules as long as it is there."""
+    made.close()
+    HELD.update({site.module: ref(made) for site in made.sites})
