@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import small_lms
 from lengthlab import models
 from lengthlab.errors import LabError
 from lengthlab.models.layout import Layout
@@ -209,7 +208,7 @@ def test_with_a_probability_some_steps_have_the_window_and_evaluation_has_none()
     assert torch.equal(model.eval()(tokens()).logits, whole)
 
 
-@pytest.mark.parametrize("scores", ["plain", "log-n"])
+@pytest.mark.parametrize("scores", ["none", "log-n"])
 @pytest.mark.parametrize("positions", ["none", "rope", "alibi"])
 def test_a_window_on_our_own_attention_is_a_band_whichever_queries_are_named(positions: str, scores: str) -> None:
     torch.manual_seed(0)
@@ -222,11 +221,11 @@ def test_a_window_on_our_own_attention_is_a_band_whichever_queries_are_named(pos
     query = torch.tensor([[1, 7], [8, 4]])
     some = logits(network, tokens(), Layout(query_BQ=query))
     torch.testing.assert_close(some, every.gather(1, query[:, :, None].expand(-1, -1, 20)))
-    # What lies two windows before a position (there are two layers) reaches it through the recurrence alone.
     attend = network.get_submodule("body.attention.0.residual.attend")
     x = torch.randn(B, T, 16, requires_grad=True)
     (grad,) = torch.autograd.grad(attend(x)[:, 7].sum(), x)
-    assert grad[:, : 7 - W + 1].abs().max() == 0 and grad[:, 8:].abs().max() == 0
+    assert grad[:, : 7 - W + 1].abs().max() == 0
+    assert grad[:, 8:].abs().max() == 0
     assert grad[:, 7 - W + 1 : 8].abs().amin(dim=(0, 2)).min() > 0
 
 
@@ -240,6 +239,7 @@ def test_gradient_checkpointing_computes_the_same_window_again() -> None:
         assert torch.equal(gradients(model)[name], grad), name
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's own, at a graph break
 def test_a_compiled_model_has_the_window_too() -> None:
     model = small_llama("sdpa")
     compiled = torch.compile(model, backend="eager")
@@ -283,7 +283,7 @@ def test_attention_that_a_window_cannot_be_put_on_is_refused(made: type[nn.Modul
 def test_attention_to_another_sequence_is_refused() -> None:
     layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
     by_window(layer, W)
-    with pytest.raises(LabError, match="multihead_attn.*modules="):
+    with pytest.raises(LabError, match=r"multihead_attn.*modules="):
         layer(torch.randn(B, T, 8), torch.randn(B, T, 8))
 
 
@@ -300,7 +300,7 @@ def test_attention_to_another_sequence_is_refused() -> None:
     ],
 )
 def test_what_makes_no_window_is_refused_and_leaves_the_model_alone(options: dict[str, Any], told: str) -> None:
-    model = small_lms.llama() if hasattr(small_lms, "llama") else small_llama("sdpa")
+    model = small_llama("sdpa")
     with pytest.raises(LabError) as caught:
         by_window(model, **options)
     assert told in str(caught.value)

@@ -6,7 +6,7 @@
 closing.py makes a delay, delay.py is the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py
 stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another. More than on
 and off: layers.py opens layer by layer, chance.py by chance, window.py through a window that grows (band.py: how it is put on
-anybody's attention).
+anybody's attention), opens.py makes such switches of data.
 """
 
 from lengthlab.switch.chance import ChanceDelay, by_chance
@@ -14,6 +14,7 @@ from lengthlab.switch.closing import DelayOptions, delay, delay_attention
 from lengthlab.switch.delay import Delay, DelayWarning, Until
 from lengthlab.switch.layers import by_layer
 from lengthlab.switch.opening import Opening
+from lengthlab.switch.opens import Switch, switch_for
 from lengthlab.switch.sites import Instead, Parts, Site, find
 from lengthlab.switch.stages import Stages
 from lengthlab.switch.stand_in import StandIn
@@ -30,6 +31,7 @@ __all__ = [
     "Site",
     "Stages",
     "StandIn",
+    "Switch",
     "Until",
     "WindowDelay",
     "by_chance",
@@ -38,4 +40,5 @@ __all__ = [
     "delay",
     "delay_attention",
     "find",
+    "switch_for",
 ]

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from torch import nn
 
+from lengthlab.gradual import course, draw, value_at, whole_seed
 from lengthlab.switch.closing import whole
-from lengthlab.switch.course import course, draw, value_at, whole_seed
 from lengthlab.switch.delay import Until
 from lengthlab.switch.gradual_delay import Finding, GradualDelay, Partly, found, hold
 from lengthlab.switch.sites import Site

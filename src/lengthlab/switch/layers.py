@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Literal, Unpack
+from typing import Unpack
 
 from torch import nn
 
 from lengthlab.errors import LabError, require, require_whole
+from lengthlab.gradual import First
 from lengthlab.switch.closing import whole
 from lengthlab.switch.delay import Delay, Until
 from lengthlab.switch.gradual_delay import Finding, found, hold
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stages import Stages
-
-First = Literal["bottom", "top"]
 
 
 def by_layer(
@@ -36,7 +35,7 @@ def by_layer(
     1000, 1500 and so on. Layers are told apart by the numbers in the names of their modules; those with the same numbers (in an
     encoder and a decoder, say) are one.
 
-    >>> model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, nhead=2), num_layers=2)
+    >>> model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, nhead=2), 2, enable_nested_tensor=False)
     >>> stages = by_layer(model, every=100, first="top")
     >>> [(stage.until, stage.sites[0].name) for stage in stages.delays]
     [(100, 'layers.1.self_attn'), (200, 'layers.0.self_attn')]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError, require_number
+from lengthlab.gradual import course, draw, value_at, whole_seed
 from lengthlab.switch.band import Band
 from lengthlab.switch.closing import whole
-from lengthlab.switch.course import course, draw, value_at, whole_seed
 from lengthlab.switch.delay import Until
 from lengthlab.switch.gradual_delay import Finding, GradualDelay, Partly, found, hold
 from lengthlab.switch.sites import Site
@@ -33,7 +33,7 @@ class Windowed(Partly):
     def is_off(self) -> bool:  # type: ignore[override]
         return self.width == 0
 
-    @torch.compiler.disable  # what is compiled would not see the window
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # what is compiled would not see the window
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if self.width == 0:
             return self.stand_in(*inputs, **named)
