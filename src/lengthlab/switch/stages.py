@@ -36,6 +36,8 @@ class Stages:
         self.delays = delays
         for earlier, later in pairwise(delays):
             later.after = earlier
+            if not later.is_settled:
+                later.go_to(later.steps)  # one that is on by chance waits from now on
 
     @property
     def sites(self) -> tuple[Site, ...]:
