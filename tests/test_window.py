@@ -320,3 +320,5 @@ def test_the_state_goes_on_where_it_was() -> None:
     plain = delay(small_llama("sdpa"), None)
     with pytest.raises(LabError, match="off or on"):
         kept.load_state_dict(plain.state_dict())
+    with pytest.raises(LabError, match="the same call"):
+        plain.load_state_dict(kept.state_dict())

@@ -43,13 +43,13 @@ class ChanceDelay(GradualDelay):
     def rule(self) -> dict[str, Any]:
         return {"p": [list(pair) for pair in self.p], "seed": self.seed}
 
-    def _forward(self, site: Site) -> Chanced:
+    def forward_of(self, site: Site) -> Chanced:
         return Chanced(site)
 
-    def _apply(self, steps: int) -> bool:
-        chance = 0.0 if self._waits else value_at(self.p, steps)
+    def apply(self, steps: int) -> bool:
+        chance = 0.0 if self.waits else value_at(self.p, steps)
         on = draw(self.seed, steps) < chance
-        for forward in self._forwards:
+        for forward in self.forwards:
             forward.on, forward.never = on, chance == 0.0
         return on
 

@@ -79,13 +79,17 @@ class Delay:
             return
         self._restore()
         for site in self.sites:
-            self._replace(site, Off(site.stand_in))
+            self._replace(site, self.closed_forward(site))
             self._hooks.append(site.module.register_forward_pre_hook(_look_at_wrapper))
         for parameter in self.parameters():
             parameter.grad = None
         for watch in self._watches:
             self.forget(watch.optimizer)
         self.is_open, self.opened_at = False, None
+
+    def closed_forward(self, site: Site) -> Off:
+        """The forward of a module while this is closed."""
+        return Off(site.stand_in)
 
     def open(self) -> None:
         """On, from the next forward on."""
@@ -110,7 +114,7 @@ class Delay:
     def go_to(self, steps: int) -> None:
         """Say how many steps the optimizer has made in all."""
         self.steps = steps
-        if not self.is_open and not self._waits and isinstance(self.until, int) and steps >= self.until:
+        if not self.is_open and not self.waits and isinstance(self.until, int) and steps >= self.until:
             self.open()
         if self._ramps:
             weight = self.opening.weight(self._since)
@@ -121,7 +125,7 @@ class Delay:
 
     def observe(self, metrics: Mapping[str, Any]) -> None:
         """Say what an evaluation found, for an `until` that asks for it."""
-        if self.is_open or self._waits or self.until is None or isinstance(self.until, int):
+        if self.is_open or self.waits or self.until is None or isinstance(self.until, int):
             return
         try:
             fulfilled = self.until(metrics)
@@ -194,6 +198,8 @@ class Delay:
         """Go on as the checkpoint has it: open if it was, closed if it was."""
         mine = self.state_dict()
         require(mine.keys() <= state.keys(), "this is not the state of a delay" + " but of stages" * ("stages" in state))
+        same = ("rule" in state) == ("rule" in mine)
+        require(same, "the checkpoint is of attention that opens by chance or by a window: make the delay with the same call")
         strange = [name for name in state["sites"] if name not in mine["sites"]]
         lacking = [name for name in mine["sites"] if name not in state["sites"]]
         require(
@@ -226,7 +232,8 @@ class Delay:
         return self.is_open
 
     @property
-    def _waits(self) -> bool:
+    def waits(self) -> bool:
+        """For one that has to be open before."""
         return self.after is not None and not self.after.is_settled
 
     @property

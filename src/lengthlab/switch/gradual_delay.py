@@ -42,7 +42,8 @@ class GradualDelay(Delay):
     def __init__(self, sites: tuple[Site, ...], until: Until | None = None) -> None:
         super().__init__(sites, until, Opening())
         self._opened = True
-        self._forwards: list[Any] = []
+        self.forwards: list[Any] = []
+        """Those in place, which are told what to do."""
 
     @property
     def is_settled(self) -> bool:
@@ -56,10 +57,12 @@ class GradualDelay(Delay):
         self.is_open = True
         super().close()
         self._opened = False
-        self._forwards = [self._forward(site) for site in self.sites]
-        for site, forward in zip(self.sites, self._forwards, strict=True):
-            self._replace(site, forward)
         self.go_to(self.steps)
+
+    def closed_forward(self, site: Site) -> Off:
+        forward = self.forward_of(site)
+        self.forwards.append(forward)
+        return forward
 
     def open(self) -> None:
         """On, for good, from the next forward on."""
@@ -67,17 +70,17 @@ class GradualDelay(Delay):
             return
         self.is_open = False
         super().open()
-        self._opened, self._forwards = True, []
+        self._opened, self.forwards = True, []
 
     def go_to(self, steps: int) -> None:
         """Say how many steps the optimizer has made in all; what is on in the next one is settled now."""
         self.steps = steps
         if self._opened:
             return
-        if not self._waits and isinstance(self.until, int) and steps >= self.until:
+        if not self.waits and isinstance(self.until, int) and steps >= self.until:
             self.open()
             return
-        self.is_open = self._apply(steps)
+        self.is_open = self.apply(steps)
         if not self.is_open:  # a gradient of zeros, left by zero_grad(set_to_none=False), would let the optimizer move it
             for parameter in self.parameters():
                 parameter.grad = None
@@ -93,7 +96,7 @@ class GradualDelay(Delay):
 
     def remove(self) -> None:
         super().remove()
-        self._opened, self._forwards = True, []
+        self._opened, self.forwards = True, []
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint should keep of it; JSON can. What is on in a step follows from the step."""
@@ -112,10 +115,11 @@ class GradualDelay(Delay):
         """What says what is on, as plain data."""
         raise NotImplementedError
 
-    def _forward(self, site: Site) -> Partly:
+    def forward_of(self, site: Site) -> Partly:
+        """What a module does meanwhile."""
         raise NotImplementedError
 
-    def _apply(self, steps: int) -> bool:
+    def apply(self, steps: int) -> bool:
         """Tell the forwards what to do in the step after so many; whether anything is on then."""
         raise NotImplementedError
 

@@ -74,18 +74,18 @@ class WindowDelay(GradualDelay):
         """Positions that a query sees in the coming step: none if 0, all if None."""
         if self.is_settled:
             return None
-        width = 0 if self._waits else int(value_at(self.windows, self.steps))
+        width = 0 if self.waits else int(value_at(self.windows, self.steps))
         return None if width and draw(self.seed, self.steps) >= self.p else width
 
     @property
     def rule(self) -> dict[str, Any]:
         return {"windows": [list(pair) for pair in self.windows], "p": self.p, "seed": self.seed}
 
-    def _forward(self, site: Site) -> Windowed:
+    def forward_of(self, site: Site) -> Windowed:
         return Windowed(site)
 
-    def _apply(self, steps: int) -> bool:
-        for forward in self._forwards:
+    def apply(self, steps: int) -> bool:
+        for forward in self.forwards:
             forward.width, forward.always = self.window, self.p == 1.0
         return self.window != 0
 
