@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import scripts
+from lengthlab import read_plan
 from lengthlab.cli import main
+from lengthlab.spec.schedule import Schedule
 from lengthlab.spec.source import load_reference
 from lengthlab.tasks import IGNORE, Task
+from lengthlab.training import train
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -98,6 +102,17 @@ SMALL = {
     "addition.toml": ("addition", "sum", ("schedule.joint=5",)),
     "gru_hybrid.toml": ("modulo-recall", "all", ("schedule.first=5", "schedule.joint=5", "schedule.last=5")),
 }
+
+
+def test_the_ways_of_opening_train_side_by_side(tmp_path: Path) -> None:
+    runs = read_plan(EXAMPLES / "opening.toml")
+    small = [replace(run, batch=4, evaluate=(3,), schedule=shorter(run.schedule)) for run in runs]
+    accuracies = {run.schedule.name: train(run, tmp_path).accuracy(3) for run in small}
+    assert list(accuracies) == ["end-to-end", "delayed", "by-chance", "by-window", "by-layers"]
+
+
+def shorter(schedule: Schedule) -> Schedule:
+    return replace(schedule, phases=tuple(replace(phase, length=5) for phase in schedule.phases))
 
 
 @pytest.mark.parametrize("file", SMALL)

@@ -28,7 +28,7 @@ FLOORS = (
     ("spec",),
     ("store", "tasks", "models"),
     ("switch",),
-    ("device", "memory", "software", "kernels"),
+    ("device", "memory", "software", "kernels", "gradual"),
     ("registry", "text_file"),
     ("errors", "started"),
 )

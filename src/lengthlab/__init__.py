@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from lengthlab import models as models
     from lengthlab import tasks as tasks
     from lengthlab.errors import LabError as LabError
+    from lengthlab.gradual import Chance as Chance
+    from lengthlab.gradual import Layers as Layers
+    from lengthlab.gradual import Window as Window
     from lengthlab.integrations.checkpoints import close_again as close_again
     from lengthlab.launch import train as train
     from lengthlab.launch import train_all as train_all
@@ -31,7 +34,11 @@ if TYPE_CHECKING:
     from lengthlab.spec.schedule import delayed as delayed
     from lengthlab.spec.schedule import end_to_end as end_to_end
     from lengthlab.spec.schedule import epochs as epochs
+    from lengthlab.spec.schedule import opening as opening
     from lengthlab.switch import Stages as Stages
+    from lengthlab.switch import by_chance as by_chance
+    from lengthlab.switch import by_layer as by_layer
+    from lengthlab.switch import by_window as by_window
     from lengthlab.switch import delay as delay
     from lengthlab.switch import delay_attention as delay_attention
     from lengthlab.training import Result as Result
@@ -48,6 +55,9 @@ _ROOMS = {
     "delay_attention": "switch",
     "Stages": "switch",
     "close_again": "integrations.checkpoints",
+    "by_chance": "switch",
+    "by_layer": "switch",
+    "by_window": "switch",
     "LabError": "errors",
     "register": "registry",
     "results": "report.result_table",
@@ -61,6 +71,10 @@ _ROOMS = {
     "delayed": "spec.schedule",
     "end_to_end": "spec.schedule",
     "epochs": "spec.schedule",
+    "opening": "spec.schedule",
+    "Layers": "gradual",
+    "Chance": "gradual",
+    "Window": "gradual",
     "Result": "training",
     "train": "launch",
     "train_all": "launch",

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from lengthlab.errors import LabError, a_kind, explain, require
-from lengthlab.switch import Delay, DelayWarning, Instead, Stages, Until, delay
+from lengthlab.switch import Delay, DelayWarning, Instead, Stages, Until, delay, delay_attention
 from lengthlab.switch.record import FIELD, METRIC, Record, instead_of, put_back, records_in, take_from_config
 
 CONFIG = "config.json"
@@ -58,7 +58,7 @@ def closed_in(saved: Source) -> tuple[Record, ...]:
     """What a checkpoint says of parts that were off when it was saved; nothing, if none was.
 
     >>> closed_in({"sites": ["attn"], "until": 9, "steps": 4, "opened_at": None, "is_open": False})
-    (Record(sites=('attn',), instead=(), until=9, steps=4, rate=1.0, warm_up=0, ramp=0),)
+    (Record(sites=('attn',), instead=(), until=9, steps=4, rate=1.0, warm_up=0, ramp=0, rule=None),)
     """
     content = saved if isinstance(saved, Mapping) else _content(Path(saved))
     callbacks = content.get("callbacks") or content.get("stateful_callbacks")
@@ -102,8 +102,17 @@ def _again(model: nn.Module, record: Record, until: Until | None, instead: Inste
 
 def _closed_as(model: nn.Module, record: Record, until: Until | None, instead: Instead | None) -> Delay:
     """With what was given in its place then, where that can be said in a word."""
+    require(
+        record.rule is None,
+        f"it was on in part, by {record.rule}: make it with by_chance or by_window again, and load its state",
+    )
     modules = [_named(model, name) for name in record.sites]
     options = until, instead, record.rate, record.warm_up, record.ramp
+    made = _found_again(model, record, until) if instead is None else None
+    if made is not None and [site.module for site in made.sites] == modules:
+        return made
+    if made is not None:
+        made.remove()
     made = delay(model, modules, *options)
     words = dict(zip(modules, record.instead, strict=False))
     differ = [site for site in made.sites if words.get(site.module, instead_of(site)) != instead_of(site)]
@@ -114,6 +123,14 @@ def _closed_as(model: nn.Module, record: Record, until: Until | None, instead: I
     alike = word in ("zeros", "input") and set(words.values()) == {word}
     require(alike, f"'{differ[0].name}' gave {word} while it was off: say instead=, as when it was closed first")
     return _closed_as(model, record, until, "zeros" if word == "zeros" else "input")
+
+
+def _found_again(model: nn.Module, record: Record, until: Until | None) -> Delay | None:
+    """All attention, as it is found now; None where it is not."""
+    try:
+        return delay_attention(model, until=until, rate=record.rate, warm_up=record.warm_up, ramp=record.ramp)
+    except LabError:
+        return None
 
 
 def _named(model: nn.Module, name: str) -> nn.Module:

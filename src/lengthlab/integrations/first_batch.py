@@ -7,10 +7,8 @@ buffers, modes and hooks are afterwards what they were.
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -18,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from lengthlab.switch import Delay, DelayWarning, Stages
+from lengthlab.switch.inputs import Example
 
 
 class FirstBatch:
@@ -53,24 +52,14 @@ class FirstBatch:
             return
         module, inputs, named, (enabled, dtype) = call
         kind = _device(inputs, named)
-        with _without_trace(module), torch.autocast(kind, dtype, enabled) if enabled else ExitStack():
-            check = getattr(self.delay, "check", None)
-            if check is not None:
-                check(_batch(module, inputs, named), module)
+        with torch.autocast(kind, dtype) if enabled else nullcontext():
+            self.delay.check(Example(inputs, named), module)
 
     def end(self) -> None:
         """Let go of the model."""
         while self._hooks:
             self._hooks.pop().remove()
         self._call = None
-
-
-def _batch(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """One batch of what a module was called with: a tuple of inputs, or a dict of named ones."""
-    if not named:
-        return inputs
-    names = list(inspect.signature(module.forward).parameters) if inputs else []
-    return dict(zip(names, inputs, strict=False)) | named
 
 
 def _tensors(inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:
@@ -85,24 +74,3 @@ def _autocast(inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[bool, tor
     """Whether the call was made in lower precision: the check is made outside of the trainer's own context."""
     kind = _device(inputs, named)
     return torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
-
-
-@contextmanager
-def _without_trace(model: nn.Module) -> Iterator[None]:
-    """Training goes on as if nothing had been run."""
-    gradients = [(each, each.grad) for each in model.parameters()]
-    buffers = [(each, each.detach().clone()) for each in model.buffers()]
-    modes = [(each, each.training) for each in model.modules()]
-    try:
-        with torch.random.fork_rng():
-            for parameter, _ in gradients:
-                parameter.grad = None  # what accumulated so far must not be added to
-            yield
-    finally:
-        for parameter, gradient in gradients:
-            parameter.grad = gradient
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-        for module, training in modes:
-            module.training = training

@@ -27,7 +27,7 @@ from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
 from lengthlab.spec.source import Sources
 from lengthlab.store.ids import NOT_CONTENT, SHORT, hash_of
-from lengthlab.switch import find
+from lengthlab.switch import find, switch_for
 from lengthlab.tasks import Mixture, Task
 
 RESULTS = 2
@@ -115,6 +115,8 @@ class Run:
         try:
             for part in phase.off:
                 find(blueprint, part)
+            if phase.opens is not None:
+                switch_for(phase.opens, blueprint)
             for part in sorted(set(phase.rates) - {"rest"}):
                 for site in find(blueprint, part):
                     twice = f"'{rated.get(site.name)}' and '{part}' both give {site.name} a learning rate"

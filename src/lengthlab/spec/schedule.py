@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Literal
 
-from lengthlab.errors import require, require_names, require_number, require_whole
-from lengthlab.registry import kebab, register
+from lengthlab.errors import a_kind, require, require_names, require_number, require_whole
+from lengthlab.gradual import Gradual
+from lengthlab.registry import kebab, name_of, register
 from lengthlab.spec.rate import AnyRate, LearningRate, Rate, divided
 from lengthlab.store.phases import EPOCH
 
@@ -85,7 +86,8 @@ STATE = ("<state>",)
 class Phase:
     """`off`: names of parts that are switched off. `asks`: questions that count in the loss; none named means all, `STATE` what
     the task calls its state. `lengths`: those of the sequences, where they are not the run's. `mixture`: the shares of the
-    tasks of a mixture, where they are not its own.
+    tasks of a mixture, where they are not its own. `opens`: how attention opens meanwhile, layer by layer, by chance or through
+    a window, where it is neither off nor on.
     """
 
     length: Duration
@@ -94,6 +96,7 @@ class Phase:
     asks: tuple[str, ...] = ()
     lengths: tuple[int, int] | None = field(default=None, metadata={"added": "0.2"})
     mixture: tuple[float, ...] = field(default=(), metadata={"added": "0.2"})
+    opens: Gradual | None = field(default=None, metadata={"added": "0.3"})
 
     def __post_init__(self) -> None:
         require_names(self.off, "off")
@@ -104,6 +107,9 @@ class Phase:
         require(shares, f"the mixture of a phase must be a list of shares, one a task, not {self.mixture!r}")
         for share in self.mixture:
             require_number(share, "a share of a mixture", least=0)
+        gradual = self.opens is None or isinstance(self.opens, Gradual)
+        require(gradual, f"opens must be a Layers, Chance or Window of lengthlab.gradual, not {a_kind(self.opens)}")
+        require(not (self.off and self.opens), "a phase has parts that are off, or that open, not both: leave out off or opens")
         lr = self.lr
         lr = {part: _rate(rate) for part, rate in lr.items()} if isinstance(lr, Mapping) else _rate(lr)
         lengths = None if self.lengths is None else tuple(self.lengths)
@@ -195,7 +201,7 @@ def delayed(
     >>> import lengthlab as ll
     >>> task, model = ll.tasks.ModuloRecall(), ll.models.hybrid_block(width=16)
     >>> ll.Run(task, model, delayed(2_000, joint=16_000)).schedule.phases[0]
-    Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',), lengths=None, mixture=())
+    Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',), lengths=None, mixture=(), opens=None)
     >>> ll.Run(task, model, delayed(joint=16_000)).schedule.phases[0].length
     Mastered(question='modulo', accuracy=0.99, times=1, looks=3, every=100, limit=20000)
     """
@@ -206,6 +212,32 @@ def delayed(
     _check_length("first", first)
     alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
     return Schedule("delayed", (alone, *_joint(joint, last, lr, last_lr)))
+
+
+def opening(
+    opens: Gradual,
+    first: Duration,
+    joint: Duration = Epochs(500),
+    last: Duration = 0,
+    lr: LearningRate = 1e-4,
+    first_lr: LearningRate | None = None,
+    last_lr: LearningRate | None = None,
+    asks: tuple[str, ...] = (),
+) -> Schedule:
+    """Attention opens over `first`: layer by layer, by chance, or through a window that grows; then as end to end.
+
+    All questions are asked from the start, unless `asks` says otherwise, because attention has its part from the start.
+
+    >>> from lengthlab.gradual import Chance
+    >>> schedule = opening(Chance(0.25), first=2_000, joint=16_000)
+    >>> schedule.name, [phase.length for phase in schedule.phases]
+    ('by-chance', [2000, 16000])
+    """
+    require_names(asks, "schedule.asks")
+    require(isinstance(opens, Gradual), f"schedule.opens must be a Layers, Chance or Window, not {a_kind(opens)}")
+    _check_length("first", first)
+    alone = Phase(first, lr if first_lr is None else first_lr, asks=tuple(asks), opens=opens)
+    return Schedule(f"by-{name_of(Gradual, opens)}", (alone, *_joint(joint, last, lr, last_lr)))
 
 
 def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningRate | None) -> tuple[Phase, ...]:
@@ -232,6 +264,7 @@ def _rate(rate: AnyRate) -> AnyRate:
 
 register(Schedule, "end-to-end", end_to_end)
 register(Schedule, "delayed", delayed)
+register(Schedule, "opening", opening)
 register(Schedule, "schedule", Schedule)
 for _length in (Epochs, Mastered):
     register(_length, kebab(_length.__name__), _length)

@@ -9,18 +9,25 @@ what a model is tried on, trace.py one forward of it, probe.py compares two, sea
 forwards.py keeps our forward in its place, hooks.py are on the modules, watch.py counts steps, guard.py sees that nothing moves
 that is off (cause.py: why it did), counters.py knows of optimizers that count by group, wrappers.py of what is put around a
 model; agreement.py lets several processes open together, state.py and names.py compare a checkpoint with a model, table.py
-prints a delay; copies.py switches copies of the model along, record.py is what a checkpoint says of parts that were off.
+prints a delay; copies.py switches copies of the model along, record.py is what a checkpoint says of parts that were off. More
+than on and off: layers.py opens layer by layer, chance.py by chance, window.py through a window that grows (band.py: how it
+is put on anybody's attention; gradual_delay.py: what the two have in common), opens.py makes such switches of data.
 """
 
+from lengthlab.switch.chance import ChanceDelay, by_chance
 from lengthlab.switch.closing import DelayOptions, delay, delay_attention
 from lengthlab.switch.delay import Delay, Until
+from lengthlab.switch.layers import by_layer
 from lengthlab.switch.opening import Opening
+from lengthlab.switch.opens import Switch, switch_for
 from lengthlab.switch.sites import Instead, Parts, Site, find
 from lengthlab.switch.stages import Stages
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.state import DelayWarning
+from lengthlab.switch.window import WindowDelay, by_window
 
 __all__ = [
+    "ChanceDelay",
     "Delay",
     "DelayOptions",
     "DelayWarning",
@@ -30,8 +37,14 @@ __all__ = [
     "Site",
     "Stages",
     "StandIn",
+    "Switch",
     "Until",
+    "WindowDelay",
+    "by_chance",
+    "by_layer",
+    "by_window",
     "delay",
     "delay_attention",
     "find",
+    "switch_for",
 ]

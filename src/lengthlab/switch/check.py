@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -47,14 +47,15 @@ class DelayReport:
         return "\n".join(lines)
 
 
-def check_delay(delay: Delay, model: nn.Module, batch: Any) -> DelayReport:
-    """Try a closed delay; what fails is an error that names the module and what to do."""
-    require(not delay.is_open, "the delay is open: there is nothing to check; check it before it opens")
+def check_delays(delays: Sequence[Delay], model: nn.Module, batch: Any) -> DelayReport:
+    """Try what is closed of some delays; what fails is an error that names the module and what to do."""
+    delays = [each for each in delays if not each.is_open]
+    require(len(delays) > 0, "the delay is open: there is nothing to check; check it before it opens")
     example = as_example(batch, model)
-    names = _names(delay.sites, model)
+    names = _names(tuple(site for delay in delays for site in delay.sites), model)
     with at_rest(model):
         probe = Probe(model, example)
-        with _open(delay):
+        with _open(delays):
             on = _ran(probe, "with everything on the model does not run on this batch", "check it on one that it takes")
             wanted = probe.forward(0, _inside(tuple(names)), _hushed(names))
             on_gradients = probe.gradients()
@@ -63,13 +64,13 @@ def check_delay(delay: Delay, model: nn.Module, batch: Any) -> DelayReport:
         _require_called(names, closed[0], on[0])
         _require_shapes(names, closed[0], on[0])
         _require_reach(closed, on, tuple(names))
-        if all(isinstance(site.stand_in, StandIn) for site in delay.sites):
+        if all(isinstance(site.stand_in, StandIn) for site in names.values()):
             _require_same(closed[0], wanted, tuple(names))
-        left, unused = _attention_left(probe, closed[0], delay)
+        left, unused = _attention_left(probe, closed[0], delays)
         gradients = probe.gradients()
     _require_no_gradient(names, gradients)
     lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
-    held = {id(parameter) for parameter in delay.starved}
+    held = {id(parameter) for delay in delays for parameter in delay.starved}
     named = dict(model.named_parameters())
     still = tuple(name for name in lost if id(named[name]) in held)
     return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still))
@@ -149,16 +150,17 @@ def _require_no_gradient(names: Mapping[str, Site], gradients: Mapping[str, bool
             require(not has, f"'{name}.{inner}' is off and has a gradient: it is used from outside its module")
 
 
-def _attention_left(probe: Probe, closed: Trace, delay: Delay) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _attention_left(probe: Probe, closed: Trace, delays: Sequence[Delay]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where attention is still computed: with and without effect on the output. Where it should be off, an error."""
-    off = {site.module for site in delay.sites}
+    off = {site.module for delay in delays for site in delay.sites}
     kernels = {name: None for name in statically_attention(probe.model, closed) if probe.model.get_submodule(name) not in off}
     calls = dict.fromkeys([call.modules[-1] for call in closed.attention] + list(kernels))
     reach = [name for name in calls if not same_outputs(closed, probe.forward(0, _of(name), _only(name, kernels)))]
-    at_large = [name for name in reach if name not in delay.left]
+    kept = {probe.model.get_submodule(name) for name in reach} & {each for delay in delays for each in delay.modules_left()}
+    at_large = [name for name in reach if probe.model.get_submodule(name) not in kept]
     where = ", ".join(f"'{name}' ({type(probe.model.get_submodule(name)).__name__})" for name in at_large)
     require(
-        not at_large or not delay.whole,
+        not at_large or not any(delay.whole for delay in delays),
         f"attention is still on in {where}: it reaches the output while the rest is off; name with modules= all that should "
         f"be off",
     )
@@ -204,13 +206,14 @@ def _list(names: tuple[str, ...]) -> str:
 
 
 @contextmanager
-def _open(delay: Delay) -> Iterator[None]:
+def _open(delays: Sequence[Delay]) -> Iterator[None]:
     """With what the modules do when they are on, for a moment, under whatever is put around it."""
-    does = [ours.does for ours in delay.forwards]
-    for site, ours in zip(delay.sites, delay.forwards, strict=True):
-        ours.does = ours.real(site.module)
+    ours = [(site.module, forward) for delay in delays for site, forward in zip(delay.sites, delay.forwards, strict=True)]
+    does = [forward.does for _, forward in ours]
+    for module, forward in ours:
+        forward.does = forward.real(module)
     try:
         yield
     finally:
-        for ours, before in zip(delay.forwards, does, strict=True):
-            ours.does = before
+        for (_, forward), before in zip(ours, does, strict=True):
+            forward.does = before

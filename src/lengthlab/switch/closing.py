@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from lengthlab.errors import LabError, a_kind, require
 from lengthlab.switch.delay import Delay, Until
+from lengthlab.switch.forwards import passing_on
 from lengthlab.switch.hooks import HELD
 from lengthlab.switch.inputs import as_example, made_up
 from lengthlab.switch.opening import Opening
@@ -79,7 +80,7 @@ def _closed(model: nn.Module, found: Found, until: Until | None, opening: Openin
         holder = HELD[site.module]() if site.module in HELD else None
         require(holder is None, f"'{site.name}' is delayed already; call remove() on that delay first")
     starved, idle = (tuple(map(inner.get_parameter, names)) for names in (found.starved, found.idle))
-    made = Delay(sites, _whole(until), opening, starved, idle, found.left, inner, whole)
+    made = Delay(sites, whole_step(until), opening, starved, idle, found.left, inner, whole)
     warn_of_record(model)
     made.followers += entries_for(model, made)
     made.close()
@@ -111,7 +112,7 @@ def delay_attention(
     if modules is not None or options.get("instead") is not None:
         require(cross and batch is None, "modules= and instead= say what is off: leave out batch= and cross=")
         return delay(model, modules, **options)
-    found = _tried(unwrapped(model), batch, cross)
+    found = _free(unwrapped(model), batch, cross)
     if found is None:
         require(cross, "cross=False needs a batch= to tell attention to another sequence from the rest")
         return delay(model, None, **options)
@@ -120,6 +121,17 @@ def delay_attention(
     for notice in _notices(found):
         warnings.warn(notice, DelayWarning, stacklevel=2)
     return made
+
+
+def _free(model: nn.Module, batch: Any, cross: bool) -> Found | None:
+    """What is found in a model of which other delays may have some parts."""
+    held = {name: module for name, module in model.named_modules() if module in HELD and HELD[module]() is not None}
+    try:
+        with passing_on(module for module in model.modules() if module not in held.values()):
+            return _tried(model, batch, cross)
+    except LabError:
+        require(not held, f"'{next(iter(held), '')}' is delayed already; call remove() on that delay first")
+        raise
 
 
 def _tried(model: nn.Module, batch: Any, cross: bool) -> Found | None:
@@ -170,7 +182,7 @@ def require_delay_or_until(who: str, given: object, options: DelayOptions) -> No
     require(given is None or not options, f"{who} is given a delay, which has its options already: leave out the others")
 
 
-def _whole(until: Until | None) -> Until | None:
+def whole_step(until: Until | None) -> Until | None:
     """A step as an int, whatever kind of whole number it is."""
     if until is None or callable(until):
         return until

@@ -15,6 +15,10 @@ class Switch(Protocol):
 
     is_open: bool
     steps: int
+
+    @property
+    def is_settled(self) -> bool: ...
+
     opened_at: int | None
 
     def open(self) -> None: ...

@@ -20,12 +20,13 @@ from torch.utils.hooks import RemovableHandle
 from lengthlab.errors import LabError, a_kind, require
 from lengthlab.switch.agreement import agreed
 from lengthlab.switch.cause import name_of, why
-from lengthlab.switch.check import DelayReport, check_delay
+from lengthlab.switch.check import DelayReport, check_delays
 from lengthlab.switch.copies import Follower, Mirror, same_sites
 from lengthlab.switch.forwards import Switched, put, require_ours, take_away
 from lengthlab.switch.hooks import HELD, clear, hold, look, untouched
 from lengthlab.switch.opening import Opening, Ramped
 from lengthlab.switch.sites import Site, unwrapped
+from lengthlab.switch.stand_in import Forward
 from lengthlab.switch.state import DelayWarning, require_fitting
 from lengthlab.switch.table import status, table
 from lengthlab.switch.watch import Watch, forget
@@ -63,7 +64,7 @@ class Delay:
         self.opened_at: int | None = None
         self.after: Delay | None = None
         """One that has to be open before this opens by itself."""
-        self._model = model
+        self.model = model
         self.forwards = [Switched(site.stand_in) for site in sites]
         self._first = [ref(parameter) for parameter in self.parameters()]
         self._drops: list[RemovableHandle] = []
@@ -79,13 +80,17 @@ class Delay:
             return
         self._restore()
         for site, ours in zip(self.sites, self.forwards, strict=True):
-            put(site.module, ours, site.stand_in)
+            put(site.module, ours, self.closed_forward(site, ours))
             site.module.register_forward_pre_hook(look)
         for parameter in self.parameters():
             parameter.grad = None
         self.is_open, self.opened_at = False, None
         self._hold()
         self._tell()
+
+    def closed_forward(self, site: Site, ours: Switched) -> Forward:
+        """What a module does while this is closed."""
+        return site.stand_in
 
     def open(self) -> None:
         """On, from the next forward on."""
@@ -110,10 +115,14 @@ class Delay:
         on: or an error says where, and what to do. Weights, buffers, modes and random numbers stay as they are. `model`: one
         that holds the delayed one, where the batch is meant for that.
         """
-        whole = model if model is not None else self._model
+        whole = model if model is not None else self.model
         if whole is None:
             raise LabError("say what model to check: delay.check(batch, model)")
-        return check_delay(self, unwrapped(whole), batch)
+        return check_delays([self], unwrapped(whole), batch)
+
+    def modules_left(self) -> list[nn.Module]:
+        """Those whose attention stays on."""
+        return [self.model.get_submodule(name) for name in self.left] if self.model is not None else []
 
     def step(self) -> None:
         """Say that the optimizer has made a step."""
@@ -126,7 +135,7 @@ class Delay:
     def go_to(self, steps: int) -> None:
         """Say how many steps the optimizer has made in all."""
         self.steps = steps
-        if not self.is_open and not self._waits and isinstance(self.until, int) and steps >= self.until:
+        if not self.is_open and not self.waits and isinstance(self.until, int) and steps >= self.until:
             self.open()
         if self._ramps:
             weight = self.opening.weight(self._since)
@@ -141,7 +150,7 @@ class Delay:
 
         Of processes that train one model each must say it, and all do what the first finds right.
         """
-        if self.is_open or self._waits or self.until is None or isinstance(self.until, int):
+        if self.is_open or self.waits or self.until is None or isinstance(self.until, int):
             return
         fulfilled = False
         try:
@@ -231,11 +240,26 @@ class Delay:
         self.go_to(state["steps"])
 
     def __repr__(self) -> str:
-        return "\n".join([f"Delay, {status(self.is_open, self.opened_at, self.until)}:", *table(self.sites)])
+        return "\n".join([f"Delay, {self.status()}:", *table(self.sites)])
+
+    def status(self) -> str:
+        """Whether it is open, in words."""
+        return status(self.is_open, self.opened_at, self.until)
 
     @property
-    def _waits(self) -> bool:
-        return self.after is not None and not self.after.is_open
+    def rule(self) -> dict[str, Any] | None:
+        """What says what is on in a step, as plain data, where that is neither all nor nothing."""
+        return None
+
+    @property
+    def is_settled(self) -> bool:
+        """Open, and for good; one that is open by chance, or in part, is not."""
+        return self.is_open
+
+    @property
+    def waits(self) -> bool:
+        """For one that has to be open before."""
+        return self.after is not None and not self.after.is_settled
 
     @property
     def _since(self) -> int:
@@ -258,7 +282,7 @@ class Delay:
 
     def name_of(self, parameter: nn.Parameter) -> str:
         """In the model, as far as that is known."""
-        return name_of(parameter, self.sites, self._model)
+        return name_of(parameter, self.sites, self.model)
 
     def why(self, parameter: nn.Parameter) -> str:
         """What probably gave a gradient to a parameter while it is off."""
@@ -267,13 +291,13 @@ class Delay:
     def look(self) -> None:
         """At what the model has become since it was closed, once it is trained."""
         require_own_parameters(list(self.parameters()), self._first)
-        require_learners(self._model, self.parameters())
+        require_learners(self.model, self.parameters())
         self.is_looked_at = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Delay:
         """With its modules, and watching nobody."""
         copied = memo[id(self)] = copy.copy(self)
-        copied._model, copied.sites = copy.deepcopy((self._model, self.sites), memo)
+        copied.model, copied.sites = copy.deepcopy((self.model, self.sites), memo)
         copied.starved, copied.idle, copied.after = copy.deepcopy((self.starved, self.idle, self.after), memo)
         copied.forwards, copied._ramps = copy.deepcopy((self.forwards, self._ramps), memo)
         copied.followers = copy.deepcopy([each for each in self.followers if not isinstance(each, Mirror)], memo)

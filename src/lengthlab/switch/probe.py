@@ -6,7 +6,7 @@ Nothing of the trial stays: modes, buffers, random numbers and weights are as th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -48,13 +48,24 @@ class Probe:
     def gradients(self, which: int = 0) -> dict[str, bool | None]:
         """Whether each parameter has a gradient that is not zero; None where it has none at all."""
         named = {name: each for name, each in self.model.named_parameters() if each.requires_grad}
-        with torch.enable_grad(), torch.random.fork_rng(), without_fast_path():
+        try:
+            found = self._differentiate(which, list(named.values()))
+        except Exception:  # some learn in training mode alone
+            self.model.train()
+            try:
+                found = self._differentiate(which, list(named.values()))
+            finally:
+                self.model.eval()
+        return {name: None if each is None else _any(each) for name, each in zip(named, found, strict=True)}
+
+    def _differentiate(self, which: int, parameters: list[nn.Parameter]) -> Sequence[Tensor | None]:
+        with torch.enable_grad(), torch.random.fork_rng(), without_fast_path(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             torch.manual_seed(0)
             loss = _weighed(self.examples[which].run(self.model))
-            if loss is None or not loss.requires_grad:
-                return dict.fromkeys(named)
-            found = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
-        return {name: None if each is None else _any(each) for name, each in zip(named, found, strict=True)}
+            if loss is None or not parameters:
+                return [None] * len(parameters)
+            return torch.autograd.grad(loss, parameters, allow_unused=True)
 
 
 def runs(model: nn.Module, example: Example) -> bool:
@@ -147,7 +158,9 @@ def _disturbed(model: nn.Module) -> Iterator[None]:
     generator = torch.Generator().manual_seed(0)
     saved: list[tuple[nn.Parameter, Tensor]] = []
     try:
-        for parameter in dict.fromkeys(model.parameters()):
+        for name, parameter in model.named_parameters():
+            if "bias" in name and parameter.dim() == 1:  # what is added may well be nothing
+                continue
             if type(parameter.data) is Tensor and parameter.is_floating_point() and _is_shut(parameter.data):
                 saved.append((parameter, parameter.data))
                 parameter.data = torch.randn(parameter.shape, generator=generator).to(parameter.data) * 0.1

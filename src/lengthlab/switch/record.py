@@ -46,6 +46,8 @@ class Record:
     rate: float = 1.0
     warm_up: int = 0
     ramp: int = 0
+    rule: Mapping[str, Any] | None = None
+    """Of a part that was on by chance or through a window."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"sites": list(self.sites), "instead": list(self.instead)}
@@ -77,7 +79,7 @@ def records_in(entries: object) -> tuple[Record, ...]:
 
 def records_of(delays: Iterable[Delay]) -> list[Record]:
     """Of those that are closed now, with the names that the delays have for their modules."""
-    return [_record_of(each, each.sites, [site.name for site in each.sites]) for each in delays if not each.is_open]
+    return [_record_of(each, each.sites, [site.name for site in each.sites]) for each in delays if not each.is_settled]
 
 
 class ConfigEntry:
@@ -89,7 +91,7 @@ class ConfigEntry:
     def follow(self, delay: Switch) -> None:
         """Say what is so now."""
         self.entry["steps"] = delay.steps  # in place, so that nothing that was compiled from the configuration sees a change
-        if delay.is_open:
+        if delay.is_settled:
             self.end()
         elif all(each is not self.entry for each in vars(self.config).get(FIELD, ())):
             # What another delay has left of the same modules, which is gone, is not so any more.
@@ -153,7 +155,7 @@ def _savable(model: nn.Module) -> Iterator[Any]:
 
 def _record_of(delay: Delay, sites: Iterable[Site], names: Iterable[str]) -> Record:
     until = delay.until if isinstance(delay.until, int) or delay.until is None else METRIC
-    return Record(tuple(names), tuple(map(instead_of, sites)), until, delay.steps, **asdict(delay.opening))
+    return Record(tuple(names), tuple(map(instead_of, sites)), until, delay.steps, **asdict(delay.opening), rule=delay.rule)
 
 
 def instead_of(site: Site) -> str:

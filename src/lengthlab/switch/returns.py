@@ -24,10 +24,14 @@ MANY = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, as
 
 @dataclass(frozen=True)
 class Returns:
-    """How many values a forward gives (0: one, and not in a tuple), and which of them is the cache that it was given."""
+    """How many values a forward gives (0: one, and not in a tuple), and which of them is the cache that it was given.
+
+    `zeros`: which are a parameter of the module, and its shape.
+    """
 
     values: int = 0
     cache: int | None = None
+    zeros: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 def returns_of(name: str, module: nn.Module, method: str = "forward", inside: frozenset[str] = frozenset()) -> Returns:

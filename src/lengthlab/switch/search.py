@@ -70,9 +70,7 @@ class _Search:
     def found(self) -> Found:
         alone = depends(*self.on) - depends(*self.off) - {""}
         self.alone = {name for name in alone if self.on[0].modules.get(name)}
-        sites = self._fitting(self._outermost(""))
-        require(len(sites) > 0, self._nothing_to_skip())
-        sites = self._kept_whole(sites)
+        sites = self._kept_whole(self._complete(self._fitting(self._outermost(""))))
         starved, idle, unread = self._starved(sites)
         left = [each for each in self.units if each not in self.silenced]
         needed = [each for each in left if each not in self.kept]
@@ -109,17 +107,42 @@ class _Search:
         moved = moved_outputs(*self._silent_run(units))
         return any(before and not now for before, now in zip(asked, moved, strict=False))
 
-    def _outermost(self, root: str) -> list[str]:
-        """Modules below this one that are made of attention alone, can be skipped, and have something to skip."""
+    def _complete(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
+        """Where attention still reaches the output, what only passes it on is off as well, a dropout; or an error."""
+        leaks = self._leaks(sites)
+        if leaks:
+            passing = [name for caller in leaks for name in self._outermost(caller, bare=True)]
+            sites = self._fitting(list(dict.fromkeys([site.name for site in sites] + passing)))
+            leaks = self._leaks(sites)
+        require(not leaks and len(sites) > 0, self._nothing_to_skip(leaks or self._callers(self.units)))
+        return sites
+
+    def _leaks(self, sites: tuple[Site, ...]) -> tuple[str, ...]:
+        """Modules whose attention changes the output, though it should be off, while these are."""
+        silent, off = _these_of(self.silenced, self.on[0]), [site.name for site in sites]
+        with standing_in(sites):
+            closed = self.probe.forward(0)
+            if same_outputs(closed, self.probe.forward(0, silent, _modules_of(self.silenced, off))):
+                return ()
+            calls = dict.fromkeys(call.modules[-1] for call in closed.attention if silent(0, call))
+            reach = [name for name in calls if not same_outputs(closed, self.probe.forward(0, _made_in(name)))]
+        return tuple(reach) or tuple(calls)
+
+    def _outermost(self, root: str, bare: bool = False) -> list[str]:
+        """Modules below this one that are made of attention alone, can be skipped, and have something to skip; `bare`: or have
+        nothing.
+        """
         found: list[str] = []
         for child, module in self.modules[root].named_children():
             name = f"{root}.{child}".lstrip(".")
+            if name not in self.modules:  # a second name of a module that has its place elsewhere
+                continue
             calls = self.on[0].modules.get(name, [])
-            skips = next(module.parameters(), None) is not None or self._attends(name)
+            skips = bare or next(module.parameters(), None) is not None or self._attends(name)
             if name in self.alone and skips and recorded_stand_in(module, calls) is not None:
                 found.append(name)
             else:
-                found += self._outermost(name)
+                found += self._outermost(name, bare)
         return found
 
     def _attends(self, name: str) -> bool:
@@ -215,9 +238,9 @@ class _Search:
             f"there, so nothing can be delayed; name with modules= what should be off in spite of that"
         )
 
-    def _nothing_to_skip(self) -> str:
+    def _nothing_to_skip(self, callers: Sequence[str]) -> str:
         root = f"the forward of {type(self.model).__name__}"
-        where = ", ".join(f"'{name}'" if name else root for name in self._callers(self.units)[:3])
+        where = ", ".join(f"'{name}'" if name else root for name in callers[:3])
         return (
             f"attention is computed in {where}, and no module in it can be left out: put what is added to the residual "
             f"path into a module of its own, or name with modules= what should be off and with instead= what it gives"
@@ -238,6 +261,10 @@ def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
 def _these(units: Sequence[Unit]) -> Silent:
     chosen = set(units)
     return lambda number, call: number in chosen
+
+
+def _made_in(name: str) -> Silent:
+    return lambda number, call: call.modules[-1] == name
 
 
 def _modules_of(units: Sequence[Unit], but: Collection[str] = ()) -> dict[str, str | None]:

@@ -9,9 +9,10 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
-from lengthlab.errors import require
+from lengthlab.errors import LabError, require
+from lengthlab.switch.check import DelayReport, check_delays
 from lengthlab.switch.delay import Delay
-from lengthlab.switch.sites import Site
+from lengthlab.switch.sites import Site, unwrapped
 
 
 class Stages:
@@ -36,6 +37,8 @@ class Stages:
         self.delays = delays
         for earlier, later in pairwise(delays):
             later.after = earlier
+            if not later.is_settled:
+                later.go_to(later.steps)  # one that is on by chance waits from now on
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -82,6 +85,13 @@ class Stages:
     def unwatch(self, optimizer: Optimizer) -> None:
         for delay in self.delays:
             delay.unwatch(optimizer)
+
+    def check(self, batch: Any, model: nn.Module | None = None) -> DelayReport:
+        """Try what is closed on a batch: see `Delay.check`."""
+        whole = model if model is not None else self.delays[0].model
+        if whole is None:
+            raise LabError("say what model to check: stages.check(batch, model)")
+        return check_delays(self.delays, unwrapped(whole), batch)
 
     def remove(self) -> None:
         for delay in self.delays:

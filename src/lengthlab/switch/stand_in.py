@@ -50,7 +50,9 @@ class StandIn:
             self._count(x, cache, named.get("layer_idx", self.layer))
         if not self.returns.values:
             return self.alone(x)
-        return (self.alone(x), *(cache if each == self.returns.cache else None for each in range(1, self.returns.values)))
+        zeros = {place: x.new_zeros(shape) for place, shape in self.returns.zeros}
+        others = (cache if each == self.returns.cache else zeros.get(each) for each in range(1, self.returns.values))
+        return (self.alone(x), *others)
 
     def alone(self, x: Tensor) -> Tensor:
         """The first of what is given."""
@@ -88,8 +90,8 @@ class StandIn:
         what = "its input" if self.keeps else "zeros"
         if not self.returns.values:
             return what
-        others = ("the cache" if each == self.returns.cache else "None" for each in range(1, self.returns.values))
-        return f"({', '.join([what, *others])})"
+        named = {place: "zeros" for place, _ in self.returns.zeros} | {self.returns.cache: "the cache"}
+        return f"({', '.join([what, *(named.get(each, 'None') for each in range(1, self.returns.values))])})"
 
 
 def stand_in_for(name: str, module: nn.Module, keeps: bool) -> StandIn:
@@ -103,7 +105,7 @@ def recorded_stand_in(module: nn.Module, calls: Sequence[ModuleCall], keeps: str
     """As its calls were seen: zeros as its output was, or the input that it is said to keep. None where no input has a shape
     from which that of the output follows.
     """
-    alike = {(call.values, call.passed) for call in calls}
+    alike = {(call.values, call.passed, call.own) for call in calls}
     like = keeps or next((name for name in calls[0].given if all(_tells(call, name) for call in calls)), None)
     if like is None or len(alike) > 1 or calls[0].values < 0:
         return None
@@ -113,7 +115,7 @@ def recorded_stand_in(module: nn.Module, calls: Sequence[ModuleCall], keeps: str
     names = argument_names(module)
     return StandIn(
         keeps is not None,
-        Returns(calls[0].values, cache),
+        Returns(calls[0].values, cache, calls[0].own),
         like,
         None if keeps or all(call.shape == call.given[like][0] for call in calls) else widths.pop(),
         layers[0] if layers else None,

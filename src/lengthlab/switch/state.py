@@ -17,6 +17,8 @@ class DelayWarning(UserWarning):
 def require_fitting(state: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
     """Refuse the state of another model, and one that is past the step at which this delay opens."""
     require(mine.keys() <= state.keys(), "this is not the state of a delay" + " but of stages" * ("stages" in state))
+    same = (state.get("rule") is None) == (mine.get("rule") is None)
+    require(same, "the checkpoint is of attention that opens by chance or by a window: make the delay with the same call")
     strange, lacking = missing(state["sites"], mine["sites"]), missing(mine["sites"], state["sites"])
     require(
         not strange and not lacking,

@@ -50,6 +50,8 @@ class ModuleCall:
     """How many values it gave; 0: one, and not in a tuple. -1: in a form that is neither."""
     passed: tuple[tuple[int, str], ...]
     """Which of the values are an input that was handed through."""
+    own: tuple[tuple[int, tuple[int, ...]], ...]
+    """Which of the values are a parameter, a bias that somebody else is to add, and their shapes."""
     empty: bool
     """Whether it was called with no numbers at all, as an expert is to which no token goes."""
     others: bool
@@ -269,7 +271,8 @@ def _silenced(out: Any, instead: Tensor | None) -> Any:
     if isinstance(out, Tensor):
         return torch.zeros_like(out) if instead is None else instead
     several = isinstance(out, tuple) and out and isinstance(out[0], Tensor)
-    return (_silenced(out[0], instead), *out[1:]) if several else out
+    others = (torch.zeros_like(each) if isinstance(each, nn.Parameter) else each for each in out[1:]) if several else ()
+    return (_silenced(out[0], instead), *others) if several else out
 
 
 def _seen(given: dict[str, Any], out: Any) -> ModuleCall:
@@ -289,6 +292,9 @@ def _seen(given: dict[str, Any], out: Any) -> ModuleCall:
         "" if first is None else mark(first),
         values,
         tuple(passed),
+        tuple(
+            (place, tuple(each.shape)) for place, each in enumerate(out if several else ()) if isinstance(each, nn.Parameter)
+        ),
         any(each.numel() == 0 for each in tensors.values()),
         len(list(leaves(out))) > 1,
     )

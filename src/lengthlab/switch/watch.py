@@ -32,6 +32,9 @@ class Watched(Protocol):
     def count(self, watch: Watch) -> None:
         """A step was made."""
 
+    def forget(self, optimizer: Optimizer) -> None:
+        """Drop what the optimizer remembers of what is off."""
+
     def name_of(self, parameter: nn.Parameter) -> str: ...
 
     def why(self, parameter: nn.Parameter) -> str:
@@ -87,7 +90,7 @@ class Watch:
         for parameter in self.delay.starved:
             parameter.grad = None
         if not self._forgot:  # not before: until then, the state of a checkpoint that is open may come
-            forget(optimizer, self.parameters)
+            self.delay.forget(optimizer)
             self._forgot = True
         self._refuse_gradients()
         self._guard.begin()

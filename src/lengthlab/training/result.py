@@ -20,10 +20,10 @@ from lengthlab.spec.source import is_named
 from lengthlab.store import Folder
 from lengthlab.store.ids import NOT_CONTENT, hash_of, same_run
 from lengthlab.store.rows import NO_RESULT, Count
-from lengthlab.switch import Delay, find
 from lengthlab.tasks import ALL, Task
 from lengthlab.training.checkpoint import load_weights
 from lengthlab.training.footprint import require_room_to_measure
+from lengthlab.training.switches import switched
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,12 @@ class Result:
         return self.count(length, question).interval
 
     def network(self) -> nn.Module:
-        """The trained network, on the CPU; parts that are off in the last phase are off."""
+        """The trained network, on the CPU; parts that are off in the last step are off."""
         network = self.run.network()
         load_weights(network, self.folder)
-        Delay(find(network, *self.run.schedule.phases[-1].off)).close()
+        last = len(self.run.schedule.phases) - 1
+        made = self.ends[last] - (self.ends[last - 1] if last else 0)
+        switched(network, self.run, last).go_to(made - 1)
         return network
 
 

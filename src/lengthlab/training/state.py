@@ -20,12 +20,13 @@ from lengthlab.models.model import Network, logits
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase
 from lengthlab.spec.seeds import seed_for
-from lengthlab.switch import Delay, find
+from lengthlab.switch import Switch
 from lengthlab.tasks import IGNORE
 from lengthlab.training.data import BLOCK, Block, Data, StepData
 from lengthlab.training.mastery import Mastery
 from lengthlab.training.optimizer import Rates, clip, optimizer_of
 from lengthlab.training.precision import FP32, Precision
+from lengthlab.training.switches import forget_closed, set_free, switched
 
 log = logging.getLogger("lengthlab")
 
@@ -55,7 +56,7 @@ class TrainState:
         self._phase: Phase | None = None
         self._data: Data | None = None
         self._block: tuple[int, Block] | None = None
-        self._delays: list[Delay] = []
+        self._switches: list[Switch] = []
         self._note_what_is_slow()
 
     def _note_what_is_slow(self) -> None:
@@ -116,8 +117,12 @@ class TrainState:
         return rates.value(rates.phase.rates["rest"], self.step - 1)
 
     def _rates_in(self, number: int) -> Rates:
-        phase, start = self.run.schedule.phases[number], self.mastery.ends[number - 1] if number else 0
-        return Rates(phase, start, phase.steps_at(self.run.batch))
+        phase = self.run.schedule.phases[number]
+        return Rates(phase, self._start_of(number), phase.steps_at(self.run.batch))
+
+    def _start_of(self, number: int) -> int:
+        """The step at which a phase began."""
+        return self.mastery.ends[number - 1] if number else 0
 
     def step_data(self, step: int) -> StepData:
         """The data of a step of the phase under way."""
@@ -221,17 +226,20 @@ class TrainState:
                 raise RunFailed(f"{name} is not finite after step {self.step}: a smaller learning rate may help")
 
     def enter_phase(self) -> bool:
-        """Switch the parts of the phase off, if it is a new one, and the others on; whether it is."""
-        if self.phase is self._phase:
-            return False
-        for delay in self._delays:
-            delay.open()
-        self._delays = [Delay(find(of, *self.phase.off)) for of in dict.fromkeys((self.network, self.compute))]
-        for delay in self._delays:
-            delay.close()
-            delay.forget(self.optimizer)
-        self._phase, self._data, self._block = self.phase, None, None
-        return True
+        """Switch the parts of the phase off, if it is a new one, and the others on; whether it is. What opens in the course of
+        the phase is told the step.
+        """
+        new = self.phase is not self._phase
+        if new:
+            for switch in self._switches:
+                set_free(switch)
+            self._switches = [switched(of, self.run, self._number) for of in dict.fromkeys((self.network, self.compute))]
+            self._phase, self._data, self._block = self.phase, None, None
+        for switch in self._switches:
+            switch.go_to(self.step - self._start_of(self._number))
+            if new:
+                forget_closed(switch, self.optimizer)
+        return new
 
 
 def answer_loss(network: nn.Module, data: StepData, documents: Documents | None) -> Tensor:

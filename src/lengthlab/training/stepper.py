@@ -77,7 +77,7 @@ class GraphStepper:
 
     def start(self) -> None:
         """Enqueue the steps to the end of the block, of the phase or of the run, whichever comes first."""
-        if self._eager is not None:
+        if self._by_itself is not None:
             return
         state = self.state
         # Weights, checkpoints and counters were made on the stream of whoever made them.
@@ -98,8 +98,8 @@ class GraphStepper:
 
     def finish(self) -> float:
         """Wait for the turn; the loss of its last step. A loss that is not finite ends the run."""
-        if self._eager is not None:
-            return self._eager.finish()
+        if self._by_itself is not None:
+            return self._by_itself.finish()
         self.over.synchronize()
         start = self.state.step
         losses: list[float] = self._heard_K[start % BLOCK :][: self._end - start].tolist()
@@ -108,6 +108,11 @@ class GraphStepper:
                 raise RunFailed(f"the loss is {loss} at step {start + place + 1}: a smaller learning rate may help")
         self.state.step = self._end
         return losses[-1]
+
+    @property
+    def _by_itself(self) -> EagerStepper | None:
+        """Who makes the next step where none is captured: what opens in the course of a phase changes from step to step."""
+        return EagerStepper(self.state) if self.state.phase.opens is not None else self._eager
 
     def _load(self, fresh: Block) -> None:
         """The data into the tensors that the captured step reads; other shapes need another capture."""

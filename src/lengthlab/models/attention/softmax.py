@@ -22,6 +22,7 @@ from lengthlab.models.layout import PLAIN, Documents, Layout, pick
 from lengthlab.models.linear import Linear
 from lengthlab.models.mixer import Mixer
 from lengthlab.registry import chosen
+from lengthlab.switch.band import is_windowed
 
 PAIRS = 2**25
 """Of query and key, at a time, where weights are written out."""
@@ -135,7 +136,7 @@ class _Attention(Mixer):
         """
         documents, query_1M = layout.documents, layout.query_BQ
         assert documents is not None
-        by_kernel = is_rotary(self.positions) and self._softmax_now and layout.position_BT is None
+        by_kernel = is_rotary(self.positions) and self._softmax_now and layout.position_BT is None and not is_windowed()
         if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
             return self._attend_by_kernel(x_1MD, q_1MD, kv_1NE, query_1M, documents)
         kv_BTE, padded = documents.pad(kv_1NE), layout.padded
