@@ -78,16 +78,6 @@ def runs(model: nn.Module, example: Example) -> bool:
             return False
 
 
-def depends(first: Trace, second: Trace) -> set[str]:
-    """Names of modules of which some call gave other values for the other input, or was not made at all."""
-    names = first.modules.keys() | second.modules.keys()
-    return {name for name in names if _marks(first, name) != _marks(second, name)}
-
-
-def _marks(trace: Trace, name: str) -> list[str]:
-    return [call.mark for call in trace.modules.get(name, [])]
-
-
 def moved_outputs(first: Trace, second: Trace) -> tuple[bool, ...]:
     """Of each tensor that the model gives, whether the other input changes it."""
     return tuple(one != two for one, two in zip(first.outputs, second.outputs, strict=False))
@@ -127,15 +117,18 @@ def _weighed(output: Any) -> Tensor | None:
 
 
 @contextmanager
-def at_rest(model: nn.Module) -> Iterator[None]:
-    """In evaluation mode, uncompiled, with maps of zeros disturbed so that something passes; afterwards all is as it was."""
+def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
+    """In evaluation mode, uncompiled, with maps of zeros disturbed so that something passes; afterwards all is as it was.
+
+    Without its biases, what is made of nothing is nothing.
+    """
     modes = {module: module.training for module in model.modules()}
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     with ExitStack() as after:
         after.callback(_as_before, modes)
         after.callback(_put_back, buffers)
         after.enter_context(torch.compiler.set_stance("force_eager"))
-        after.enter_context(_disturbed(model))
+        after.enter_context(_disturbed(model, biases))
         model.eval()
         yield
 
@@ -153,17 +146,22 @@ def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
 
 
 @contextmanager
-def _disturbed(model: nn.Module) -> Iterator[None]:
+def _disturbed(model: nn.Module, biases: bool) -> Iterator[None]:
     """Many models begin with gates, scales or maps that let nothing through yet. Their values are exchanged, not written to."""
     generator = torch.Generator().manual_seed(0)
     saved: list[tuple[nn.Parameter, Tensor]] = []
     try:
         for name, parameter in model.named_parameters():
-            if "bias" in name and parameter.dim() == 1:  # what is added may well be nothing
+            if type(parameter.data) is not Tensor or not parameter.is_floating_point():  # a shard, a quantized one
                 continue
-            if type(parameter.data) is Tensor and parameter.is_floating_point() and _is_shut(parameter.data):
+            if "bias" in name and parameter.dim() == 1:
+                instead = None if biases else torch.zeros_like(parameter.data)
+            else:
+                drawn = torch.randn(parameter.shape, generator=generator) if _is_shut(parameter.data) else None
+                instead = None if drawn is None else drawn.to(parameter.data) * 0.1
+            if instead is not None:
                 saved.append((parameter, parameter.data))
-                parameter.data = torch.randn(parameter.shape, generator=generator).to(parameter.data) * 0.1
+                parameter.data = instead
         yield
     finally:
         for parameter, before in saved:

@@ -1,5 +1,5 @@
-"""Attention found by trying: the model runs on an example with attention giving zeros, and whatever then no longer depends on
-the input, though it did before, is made of attention alone. The outermost modules of which that is true can be off.
+"""Attention found by trying: the model runs on an example, without its biases, and with attention giving zeros. Whatever gives
+zeros then, and did not before, is made of attention alone. The outermost modules of which that is true can be off.
 
 A block that adds its input itself is not, but its last map is. Where its output is then what came in, the whole block is off
 and hands its input through.
@@ -16,7 +16,7 @@ from torch import nn
 from lengthlab.errors import LabError, require
 from lengthlab.switch.attention import is_called_attention
 from lengthlab.switch.inputs import Example
-from lengthlab.switch.probe import Probe, Silent, at_rest, depends, moved_outputs, same_outputs
+from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs
 from lengthlab.switch.sites import Site, with_shared
 from lengthlab.switch.stand_in import recorded_stand_in
 from lengthlab.switch.trace import ModuleCall, Trace, statically_attention
@@ -48,7 +48,7 @@ class Found:
 
 def search(model: nn.Module, example: Example, cross: bool = True) -> Found:
     """Everything that is made of attention alone in a model."""
-    with at_rest(model):
+    with at_rest(model, biases=False):
         return _Search(model, example, cross).found()
 
 
@@ -65,11 +65,10 @@ class _Search:
         self.units: list[Unit] = [*range(len(self.on[0].attention)), *kernels]
         self.kept = () if cross else tuple(self._crossing())
         self.silenced = self._silenceable([each for each in self.units if each not in self.kept])
-        self.off = self._silent_run(self.silenced)
+        off = self.probe.forward(0, _these(self.silenced), _modules_of(self.silenced))
+        self.alone = {name for name, calls in off.modules.items() if _is_nothing(calls) and _is_something(self.on[0], name)}
 
     def found(self) -> Found:
-        alone = depends(*self.on) - depends(*self.off) - {""}
-        self.alone = {name for name in alone if self.on[0].modules.get(name)}
         sites = self._kept_whole(self._complete(self._fitting(self._outermost(""))))
         starved, idle, unread = self._starved(sites)
         left = [each for each in self.units if each not in self.silenced]
@@ -275,6 +274,14 @@ def _these_of(units: Sequence[Unit], seen: Trace) -> Silent:
     """The same calls in a forward that makes fewer of them: told by where they are made."""
     left = {call for number, call in enumerate(seen.attention) if number not in set(units)}
     return lambda number, call: call not in left
+
+
+def _is_nothing(calls: Sequence[ModuleCall]) -> bool:
+    return all(call.nothing for call in calls)
+
+
+def _is_something(trace: Trace, name: str) -> bool:
+    return bool(name) and not _is_nothing(trace.modules.get(name, []))
 
 
 def _keeps(closed: tuple[Trace, Trace], name: str) -> str | None:

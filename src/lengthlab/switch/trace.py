@@ -24,6 +24,7 @@ from lengthlab.switch.attention import calls_attention
 
 PRODUCTS = ("bmm", "mm", "baddbmm", "addmm", "addbmm", "dot", "mv", "linear", "matmul", "_grouped_mm")
 SOFTMAX = ("_softmax", "_safe_softmax", "softmax")
+COPIES = ("_to_copy", "clone")
 FUSED = ("scaled_dot_product", "multi_head_attention", "flash_attn", "efficient_attention", "transformer_encoder_layer")
 """Pieces of the names of operations that are attention as a whole."""
 
@@ -46,6 +47,8 @@ class ModuleCall:
     """Of the first tensor among what it gave; None where there is none."""
     mark: str
     """Of that tensor."""
+    nothing: bool
+    """Whether that is zeros alone."""
     values: int
     """How many values it gave; 0: one, and not in a tuple. -1: in a form that is neither."""
     passed: tuple[tuple[int, str], ...]
@@ -109,11 +112,14 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     zeros.
     """
 
-    def __init__(self, inputs: Any, silent: Callable[[int, AttentionCall], bool]) -> None:
+    def __init__(self, model: nn.Module, inputs: Any, silent: Callable[[int, AttentionCall], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace, self.stack, self.paused = Trace(), [""], False
         self._silent = silent
         self._fluid: set[int] = set()
+        """What depends on the input."""
+        self._given: set[int] = set()
+        """Parameters and buffers as they are: a product with one makes no scores, one with latents made of them does."""
         self._scores: set[int] = set()
         self._sums: set[int] = set()
         """Of scores: what Reformer subtracts from them before it takes the exponential, a softmax by hand."""
@@ -121,6 +127,8 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """A storage that is labelled is not given back before the end: its number would be another's."""
         for tensor in leaves(inputs):
             self._label(tensor, self._fluid)
+        for tensor in (*model.parameters(), *model.buffers()):
+            self._label(tensor, self._given)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -154,7 +162,9 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _pass_on(self, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> None:
         fluid = [each for each in inputs if _storage(each) in self._fluid]
-        made = name in PRODUCTS and len(fluid) >= 2
+        factors = [each for each in (inputs[1:] if "add" in name else inputs) if _storage(each) not in self._given]
+        made = name in PRODUCTS and len(factors) >= 2 and bool(fluid)
+        cast = name in COPIES and all(_storage(each) in self._given for each in inputs)
         plain = name not in PRODUCTS and name not in SOFTMAX
         score = made or (plain and any(_storage(each) in self._scores for each in inputs))
         summed = name == "logsumexp" and score
@@ -162,6 +172,8 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         changed = [*outputs, *inputs[:1]] if name.endswith("_") else outputs  # in place
         for each in changed:
             self._label(each, self._fluid, bool(fluid))
+            if cast or not any(_storage(each) == _storage(other) for other in inputs):  # a view is what it is a view of
+                self._label(each, self._given, cast)
             self._label(each, self._scores, score and not summed)
             self._label(each, self._sums, summed or ready)
 
@@ -192,7 +204,7 @@ def watch_forward(
     """Run a forward and say what was in it. Attention for which `silent` is true gives zeros, and so do the modules `hushed`,
     or the input that is named there.
     """
-    watching = Watching(inputs, silent)
+    watching = Watching(model, inputs, silent)
     names = {module: name for name, module in reversed(list(model.named_modules()))}
     with ExitStack() as hooks, torch.random.fork_rng(_devices(model)), without_fast_path():
         torch.manual_seed(0)
@@ -290,6 +302,7 @@ def _seen(given: dict[str, Any], out: Any) -> ModuleCall:
         {name: (tuple(each.shape), mark(each)) for name, each in tensors.items()},
         None if first is None else tuple(first.shape),
         "" if first is None else mark(first),
+        first is not None and not bool(first.any()),
         values,
         tuple(passed),
         tuple(
