@@ -95,8 +95,10 @@ class Judge:
             off = self._gradients(untouched)
         fed = frozenset(name for name in on if on[name] and not off.get(name))
         added = _added(untouched, fed)
-        # A norm of nothing but attention: that its bias learns is as right as that it stands still.
-        either = frozenset(name for name in added if _is_of_norm(untouched, name))
+        # A norm of nothing but attention: that its bias learns is as right as that it stands still. So is a bias beside weights
+        # that learn neither with attention nor without it.
+        unfed = frozenset(name for name in dict(untouched.named_parameters()) if not off.get(name))
+        either = frozenset(name for name in added if _is_of_norm(untouched, name)) | (_added(untouched, unfed) - added)
         still = (fed | added) - either
         before = {name: value.detach().clone() for name, value in model.named_parameters()}
         optimizer = AdamW(model.parameters(), lr=1e-2, weight_decay=0.5)

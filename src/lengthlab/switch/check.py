@@ -11,7 +11,7 @@ from torch import nn
 
 from lengthlab.errors import LabError, explain, require
 from lengthlab.switch.inputs import as_example
-from lengthlab.switch.probe import Probe, at_rest, everything, moved_outputs, same_outputs
+from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
@@ -167,17 +167,17 @@ def _attention_left(probe: Probe, closed: Trace, delays: Sequence[Delay]) -> tup
     return tuple(reach), tuple(name for name in calls if name not in reach)
 
 
-def _of(name: str) -> Any:
-    return lambda number, call: call.modules[-1] == name
+def _of(name: str) -> Silent:
+    return lambda call: call.modules[-1] == name
 
 
 def _only(name: str, kernels: Mapping[str, None]) -> dict[str, None]:
     return {name: None} if name in kernels else {}
 
 
-def _inside(names: tuple[str, ...]) -> Any:
-    def silent(number: int, call: AttentionCall) -> bool:
-        return any(name in names for name in call.modules) and everything(number, call)
+def _inside(names: tuple[str, ...]) -> Silent:
+    def silent(call: AttentionCall) -> bool:
+        return any(name in names for name in call.modules)
 
     return silent
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from operator import index
 from typing import Any, TypedDict, Unpack
 from weakref import ref
@@ -13,7 +14,7 @@ from torch import nn
 # Private: tensors that have a shape and no values. If it goes, a model made of them is tried, fails, and is read instead.
 from torch._subclasses.fake_tensor import FakeTensor
 
-from lengthlab.errors import LabError, a_kind, require
+from lengthlab.errors import LabError, a_kind, explain, require
 from lengthlab.switch.delay import Delay, Until
 from lengthlab.switch.forwards import passing_on
 from lengthlab.switch.hooks import HELD
@@ -137,11 +138,15 @@ def _free(model: nn.Module, batch: Any, cross: bool) -> Found | None:
 def _tried(model: nn.Module, batch: Any, cross: bool) -> Found | None:
     """What is found on a batch; None where there is none on which the model runs."""
     if batch is not None:
-        return search(model, as_example(batch, model), cross)
-    if not _has_values(model):
-        return None
-    example = next((each for each in made_up(model) if runs(model, each)), None)
-    return None if example is None else search(model, example, cross)
+        try:
+            return search(model, as_example(batch, model), cross)
+        except (RuntimeError, TypeError, ValueError, IndexError, KeyError, AssertionError) as error:
+            raise LabError(f"the model does not run on the batch ({explain(error)}): hand over one that it takes") from error
+    for example in made_up(model) if _has_values(model) else ():
+        with suppress(RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError):
+            if runs(model, example):
+                return search(model, example, cross)
+    return None
 
 
 def _has_values(model: nn.Module) -> bool:

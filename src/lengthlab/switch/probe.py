@@ -18,14 +18,10 @@ from lengthlab.switch.trace import AttentionCall, Trace, leaves, watch_forward, 
 
 TINY = 1e-2
 """A parameter whose numbers are all the same and at most this is a gate, a scale or a map that begins closed."""
-Silent = Callable[[int, AttentionCall], bool]
+Silent = Callable[[AttentionCall], bool]
 
 
-def everything(number: int, call: AttentionCall) -> bool:
-    return True
-
-
-def nothing(number: int, call: AttentionCall) -> bool:
+def nothing(call: AttentionCall) -> bool:
     return False
 
 

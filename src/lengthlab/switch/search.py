@@ -19,12 +19,12 @@ from lengthlab.switch.inputs import Example
 from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs
 from lengthlab.switch.sites import Site, with_shared
 from lengthlab.switch.stand_in import recorded_stand_in
-from lengthlab.switch.trace import ModuleCall, Trace, statically_attention
+from lengthlab.switch.trace import AttentionCall, ModuleCall, Trace, statically_attention
 
 OTHERS = ("key_value_states", "encoder_hidden_states", "memory", "cross_attention_states")
 """What another sequence is called where it is handed to attention."""
-Unit = int | str
-"""Attention that can be silenced: the number of a call of it, or the name of a module that is a kernel of somebody's own."""
+Unit = AttentionCall | str
+"""Attention that can be silenced: a call of it, or the name of a module that is a kernel of somebody's own."""
 DEPTH = 6
 """So many times what cannot be skipped as a whole is looked into."""
 
@@ -62,7 +62,7 @@ class _Search:
         self.modules = dict(model.named_modules())
         kernels = statically_attention(model, self.on[0])
         require_attention(model, self.on[0], bool(kernels))
-        self.units: list[Unit] = [*range(len(self.on[0].attention)), *kernels]
+        self.units: list[Unit] = [*self.on[0].attention, *kernels]
         self.kept = () if cross else tuple(self._crossing())
         self.silenced = self._silenceable([each for each in self.units if each not in self.kept])
         off = self.probe.forward(0, _these(self.silenced), _modules_of(self.silenced))
@@ -76,14 +76,13 @@ class _Search:
         return Found(with_shared(self.model, sites), self._callers(left), self._callers(needed), starved, idle, unread)
 
     def _callers(self, units: Sequence[Unit]) -> tuple[str, ...]:
-        seen = self.on[0].attention
-        return tuple(dict.fromkeys(each if isinstance(each, str) else seen[each].modules[-1] for each in units))
+        return tuple(dict.fromkeys(each if isinstance(each, str) else each.modules[-1] for each in units))
 
-    def _crossing(self) -> Iterator[int]:
-        for number, call in enumerate(self.on[0].attention):
+    def _crossing(self) -> Iterator[AttentionCall]:
+        for call in self.on[0].attention:
             inner = [name for name in call.modules if is_called_attention(self.modules[name])]
             if any(_given_another(each) for name in inner for each in self.on[0].modules.get(name, [])):
-                yield number
+                yield call
 
     def _silent_run(self, units: Sequence[Unit]) -> tuple[Trace, Trace]:
         return self.probe.both(_these(units), _modules_of(units))
@@ -118,12 +117,12 @@ class _Search:
 
     def _leaks(self, sites: tuple[Site, ...]) -> tuple[str, ...]:
         """Modules whose attention changes the output, though it should be off, while these are."""
-        silent, off = _these_of(self.silenced, self.on[0]), [site.name for site in sites]
+        silent, off = _these(self.silenced), [site.name for site in sites]
         with standing_in(sites):
             closed = self.probe.forward(0)
             if same_outputs(closed, self.probe.forward(0, silent, _modules_of(self.silenced, off))):
                 return ()
-            calls = dict.fromkeys(call.modules[-1] for call in closed.attention if silent(0, call))
+            calls = dict.fromkeys(call.modules[-1] for call in closed.attention if silent(call))
             reach = [name for name in calls if not same_outputs(closed, self.probe.forward(0, _made_in(name)))]
         return tuple(reach) or tuple(calls)
 
@@ -171,7 +170,7 @@ class _Search:
         others = {name: None for name in zeros if name not in mine}
         try:
             with standing_in(sites):
-                had = self.probe.forward(0, _these_of(self.silenced, self.on[0]), _modules_of(self.silenced, mine) | others)
+                had = self.probe.forward(0, _these(self.silenced), _modules_of(self.silenced, mine) | others)
         except Exception:  # whatever a model makes of what it did not expect
             return False
         return same_outputs(had, wanted)
@@ -179,8 +178,10 @@ class _Search:
     def _kept_whole(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """Blocks around sites that hand their input through while these are off, instead of the sites in them."""
         with standing_in(sites):
-            closed = self.probe.both(_these_of(self.silenced, self.on[0]))
-        whole = {name: keeps for name in self._around(sites) if (keeps := _keeps(closed, name))}
+            closed = self.probe.both(_these(self.silenced))
+            learn = tuple(name for name, has in self.probe.gradients().items() if has)
+        idle = [name for name in self._around(sites) if not any(each.startswith(f"{name}.") for each in learn)]
+        whole = {name: keeps for name in idle if (keeps := _keeps(closed, name))}
         outer = [name for name in whole if not any(name.startswith(f"{other}.") for other in whole)]
         rest = [site for site in sites if not any(site.name.startswith(f"{name}.") for name in outer)]
         blocks = [self._site(name, whole[name]) for name in outer]
@@ -196,7 +197,7 @@ class _Search:
     def _same_closed(self, sites: tuple[Site, ...], wanted: Trace) -> bool:
         try:
             with standing_in(sites):
-                return same_outputs(self.probe.forward(0, _these_of(self.silenced, self.on[0])), wanted)
+                return same_outputs(self.probe.forward(0, _these(self.silenced)), wanted)
         except Exception:  # whatever a model makes of what it did not expect
             return False
 
@@ -220,7 +221,7 @@ class _Search:
 
     def _unread(self, sites: tuple[Site, ...], lost: list[str], learn: tuple[str, ...]) -> tuple[str, ...]:
         """The outermost modules around sites in which something has lost its gradient and nothing has one."""
-        if not any(number in self.silenced for number in self._crossing()):
+        if not any(call in self.silenced for call in self._crossing()):
             return ()
         around = sorted(self._around(sites), key=len)
         dead = [
@@ -259,21 +260,15 @@ def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
 
 def _these(units: Sequence[Unit]) -> Silent:
     chosen = set(units)
-    return lambda number, call: number in chosen
+    return lambda call: call in chosen
 
 
 def _made_in(name: str) -> Silent:
-    return lambda number, call: call.modules[-1] == name
+    return lambda call: call.modules[-1] == name
 
 
 def _modules_of(units: Sequence[Unit], but: Collection[str] = ()) -> dict[str, str | None]:
     return {each: None for each in units if isinstance(each, str) and each not in but}
-
-
-def _these_of(units: Sequence[Unit], seen: Trace) -> Silent:
-    """The same calls in a forward that makes fewer of them: told by where they are made."""
-    left = {call for number, call in enumerate(seen.attention) if number not in set(units)}
-    return lambda number, call: call not in left
 
 
 def _is_nothing(calls: Sequence[ModuleCall]) -> bool:

@@ -35,6 +35,8 @@ class AttentionCall:
 
     operation: str
     modules: tuple[str, ...]
+    before: int = 0
+    """How many like it came before it."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     zeros.
     """
 
-    def __init__(self, model: nn.Module, inputs: Any, silent: Callable[[int, AttentionCall], bool]) -> None:
+    def __init__(self, model: nn.Module, inputs: Any, silent: Callable[[AttentionCall], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace, self.stack, self.paused = Trace(), [""], False
         self._silent = silent
@@ -151,9 +153,10 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return (name in SOFTMAX and scores) or by_hand
 
     def _attend(self, name: str, out: Any) -> Any:
-        call = AttentionCall(name, tuple(self.stack[1:]))
+        place = name, tuple(self.stack[1:])
+        call = AttentionCall(*place, sum((each.operation, each.modules) == place for each in self.trace.attention))
         self.trace.attention.append(call)
-        if not self._silent(len(self.trace.attention) - 1, call):
+        if not self._silent(call):
             return out
         self.paused = True
         first = torch.zeros_like(next(leaves(out)))
@@ -198,7 +201,7 @@ def watch_forward(
     model: nn.Module,
     run: Callable[[], Any],
     inputs: Any,
-    silent: Callable[[int, AttentionCall], bool] = lambda number, call: False,
+    silent: Callable[[AttentionCall], bool] = lambda call: False,
     hushed: Mapping[str, str | None] | None = None,
 ) -> Trace:
     """Run a forward and say what was in it. Attention for which `silent` is true gives zeros, and so do the modules `hushed`,
