@@ -76,6 +76,10 @@ def _lines(tried: DryRun) -> Iterator[str]:
         )
     if tried.carries:
         yield f"While off, something else carries information along the sequence (tested on {tried.tried_on})."
+    if tried.checked:
+        first, *others = tried.checked.splitlines()
+        yield f"Checked on random tokens: {visible(first)}"
+        yield from map(visible, others)
     for note in tried.notes:
         yield f"Note: {visible(note)}."
     for warning in tried.warnings:

@@ -6,8 +6,9 @@ Every step is tried on a model made for it, so that the user's own is left alone
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from torch import nn
 
@@ -16,9 +17,10 @@ from lengthlab.inspection.carry import carries
 from lengthlab.inspection.flops import count_flops
 from lengthlab.inspection.reading import draw, in_full, logits, require_readable
 from lengthlab.inspection.subject import Subject, count_parameters
-from lengthlab.switch import Delay, Site, delay_attention
+from lengthlab.switch import Delay, DelayWarning, Site, StandIn, delay_attention
 from lengthlab.switch.record import Record
-from lengthlab.switch.sites import choose
+from lengthlab.switch.sites import choose, with_shared
+from lengthlab.switch.stand_in import stand_in_for
 
 NOTHING = (
     "with attention off nothing carries information from one token to the next: another token at one place changes no later "
@@ -70,6 +72,8 @@ class DryRun:
     """Whether something carries information along the sequence while attention is off; None where that could not be tried."""
     tried_on: str
     """What model that was tried on."""
+    checked: str
+    """What `delay.check` said, on random tokens; nothing where it could not be tried."""
     notes: tuple[str, ...]
     """What could not be found out, and why."""
     warnings: tuple[str, ...]
@@ -85,17 +89,19 @@ def dry_run(subject: Subject, modules: Sequence[str] = (), length: int = 128) ->
     """
     network = subject.blueprint()
     require_readable(network, length, subject.name)
-    sites = choose(network, modules or None, instead=_anything)
-    off = tuple(_off(network, site) for site in sites)
+    trial = _trial(subject, modules)
+    sites = choose(network, modules or None, instead=_anything) if trial is None else _same_sites(network, trial.delay)
+    off = tuple(_off(network, site) for site in sites) if trial is None else tuple(map(_as_off, sites))
     still = {id(parameter): parameter.numel() for site in sites for parameter in site.parameters()}
     sizes = (count_parameters(network), off, sum(still.values()))
     warnings = [_saved_closed(record) for record in (subject.config.closed if subject.config else ())]
+    warnings += [] if trial is None else list(trial.warnings)
     warnings += [each.problem for each in off if each.problem] + [_shared(each) for each in off if each.shared]
     if any(each.problem for each in off):
         note = "a module cannot be skipped, so compute is not counted, and what carries state is not tested"
-        return DryRun(subject.name, *sizes, None, None, "", (note,), tuple(warnings))
+        return DryRun(subject.name, *sizes, None, None, "", "", (note,), tuple(warnings))
     try:
-        compute, uncounted = _compute(subject, modules, length)
+        compute, uncounted = _compute(subject, modules, length, trial)
     except LabError as error:
         compute, uncounted = None, "compute is not counted: there is nothing to compare with"
         warnings.append(str(error))
@@ -103,7 +109,64 @@ def dry_run(subject: Subject, modules: Sequence[str] = (), length: int = 128) ->
     if carried is False:
         warnings.append(f"{NOTHING} (tested on {tried_on})")
     notes = tuple(filter(None, (uncounted, untested)))
-    return DryRun(subject.name, *sizes, compute, carried, tried_on, notes, tuple(warnings))
+    checked = "" if trial is None else trial.checked
+    return DryRun(subject.name, *sizes, compute, carried, tried_on, checked, notes, tuple(warnings))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Attention found and checked by running a model with real weights."""
+
+    delay: Delay
+    checked: str
+    warnings: tuple[str, ...]
+
+
+def _trial(subject: Subject, modules: Sequence[str]) -> _Trial | None:
+    """None where parts are named, or no model that is small enough can be run: then attention is found by code and names."""
+    if modules:
+        return None
+    try:
+        network = subject.network() if not subject.is_large else _narrow(subject)
+    except LabError:
+        return None
+    with catch_warnings(record=True) as said:
+        simplefilter("always")
+        delay = delay_attention(network)
+    if not delay.whole:
+        return None
+    told = tuple(str(each.message) for each in said if issubclass(each.category, DelayWarning))
+    try:
+        return _Trial(
+            delay, str(delay.check({"input_ids": draw(network, 2, 16)} if subject.config else draw(network, 2, 16))), told
+        )
+    except LabError as error:
+        return _Trial(delay, "", (*told, str(error)))
+
+
+def _narrow(subject: Subject) -> nn.Module:
+    assert subject.config is not None
+    return subject.config.small().build()
+
+
+def _same_sites(network: nn.Module, delay: Delay) -> tuple[Site, ...]:
+    """Those of a model with other widths, or of another copy. Where a width is not that of the input, it is read anew."""
+    modules = dict(network.named_modules())
+    missing = [site.name for site in delay.sites if site.name not in modules]
+    require(
+        not missing, f"a narrow copy of the model has other modules: {', '.join(missing[:3])}; name with modules= what is off"
+    )
+    sites = []
+    for site in delay.sites:
+        stand_in, module = site.stand_in, modules[site.name]
+        if isinstance(stand_in, StandIn) and stand_in.width is not None:
+            stand_in = replace(stand_in, width=stand_in_for(site.name, module, keeps=False).width)
+        sites.append(Site(site.name, module, stand_in))
+    return with_shared(network, tuple(sites))
+
+
+def _as_off(site: Site) -> Off:
+    return Off(site.name, sum(parameter.numel() for parameter in site.parameters()), str(site.stand_in), site.shared)
 
 
 def _off(network: nn.Module, site: Site) -> Off:
@@ -128,7 +191,7 @@ def _saved_closed(record: Record) -> str:
     return f"the model was saved with {record}, and loads open; lengthlab.close_again(model) closes it again"
 
 
-def _compute(subject: Subject, modules: Sequence[str], length: int) -> tuple[Compute | None, str]:
+def _compute(subject: Subject, modules: Sequence[str], length: int, trial: _Trial | None) -> tuple[Compute | None, str]:
     """Open against closed, or why the model cannot be run at all. One that runs only while open is an error."""
     try:
         opened = count_flops(subject.blueprint, length)
@@ -138,7 +201,11 @@ def _compute(subject: Subject, modules: Sequence[str], length: int) -> tuple[Com
 
     def closed() -> nn.Module:
         network = subject.blueprint()
-        held.append(delay_attention(network, modules or None))
+        if trial is None:
+            held.append(delay_attention(network, modules or None))
+        else:
+            held.append(Delay(_same_sites(network, trial.delay)))
+            held[-1].close()
         return network
 
     try:

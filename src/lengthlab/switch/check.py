@@ -11,7 +11,7 @@ from torch import nn
 
 from lengthlab.errors import LabError, explain, require
 from lengthlab.switch.inputs import as_example
-from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs
+from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
@@ -70,9 +70,12 @@ def check_delays(delays: Sequence[Delay], model: nn.Module, batch: Any) -> Delay
         gradients = probe.gradients()
     _require_no_gradient(names, gradients)
     lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
-    held = {id(parameter) for delay in delays for parameter in delay.starved}
     named = dict(model.named_parameters())
-    still = tuple(name for name in lost if id(named[name]) in held)
+    held = {id(parameter) for delay in delays for parameter in delay.starved}
+    fed = [name for name in lost if gradients[name] is False and was_at_work(closed[0], name) and id(named[name]) not in held]
+    if fed:
+        delays[0].starve(named[name] for name in fed)
+    still = tuple(name for name in lost if name in fed or id(named[name]) in held)
     return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still))
 
 

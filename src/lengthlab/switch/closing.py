@@ -27,6 +27,8 @@ from lengthlab.switch.sites import Instead, Parts, choose, unwrapped
 from lengthlab.switch.state import DelayWarning
 from lengthlab.switch.wrappers import require_bearable
 
+UNTRIED = "attention was found by the names and the code of modules, and nothing was tried, since no batch could be made up"
+
 
 class OpeningOptions(TypedDict, total=False):
     """What `delay` takes beside the model and its parts."""
@@ -116,7 +118,10 @@ def delay_attention(
     found = _free(unwrapped(model), batch, cross)
     if found is None:
         require(cross, "cross=False needs a batch= to tell attention to another sequence from the rest")
-        return delay(model, None, **options)
+        made = delay(model, None, **options)
+        if _has_values(unwrapped(model)):
+            warnings.warn(f"{UNTRIED}: hand over batch=, or call delay.check(batch)", DelayWarning, stacklevel=2)
+        return made
     opening = Opening(options.get("rate", 1.0), options.get("warm_up", 0), options.get("ramp", 0))
     made = _closed(model, found, options.get("until"), opening, whole=True)
     for notice in _notices(found):
@@ -167,7 +172,9 @@ def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, An
     """`delay_attention`, in the state that a checkpoint has of it; where that fails, the model is left as it was."""
     recorded = take_from_config(model) if kept else []  # what the checkpoint has of it is newer
     try:
-        made = delay_attention(model, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", UNTRIED)  # the first batch will be
+            made = delay_attention(model, **options)
     except LabError:
         put_back(recorded)
         raise

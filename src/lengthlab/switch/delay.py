@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import ref
 
@@ -112,13 +112,18 @@ class Delay:
         """Try it on a batch, as the forward of the model takes it: a tensor, a tuple or a mapping of arguments.
 
         The input still reaches every output, every part that is off is called and stood in for rightly, no other attention is
-        on: or an error says where, and what to do. Weights, buffers, modes and random numbers stay as they are. `model`: one
-        that holds the delayed one, where the batch is meant for that.
+        on: or an error says where, and what to do. What only attention feeds is held still from now on. Weights, buffers,
+        modes and random numbers stay as they are. `model`: one that holds the delayed one, where the batch is meant for that.
         """
         whole = model if model is not None else self.model
         if whole is None:
             raise LabError("say what model to check: delay.check(batch, model)")
         return check_delays([self], unwrapped(whole), batch)
+
+    def starve(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Hold these still as well while closed: only what is off feeds them."""
+        self.starved = tuple(dict.fromkeys((*self.starved, *parameters)))
+        self._hold()
 
     def modules_left(self) -> list[nn.Module]:
         """Those whose attention stays on."""

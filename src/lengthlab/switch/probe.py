@@ -74,6 +74,11 @@ def runs(model: nn.Module, example: Example) -> bool:
             return False
 
 
+def was_at_work(trace: Trace, parameter: str) -> bool:
+    """Whether the module that has a parameter was called with anything: an expert to which no token goes is not."""
+    return any(not call.empty for call in trace.modules.get(parameter.rpartition(".")[0], []))
+
+
 def moved_outputs(first: Trace, second: Trace) -> tuple[bool, ...]:
     """Of each tensor that the model gives, whether the other input changes it."""
     return tuple(one != two for one, two in zip(first.outputs, second.outputs, strict=False))

@@ -16,7 +16,7 @@ from torch import nn
 from lengthlab.errors import LabError, require
 from lengthlab.switch.attention import is_called_attention
 from lengthlab.switch.inputs import Example
-from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs
+from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
 from lengthlab.switch.sites import Site, with_shared
 from lengthlab.switch.stand_in import recorded_stand_in
 from lengthlab.switch.trace import AttentionCall, ModuleCall, Trace, statically_attention
@@ -211,7 +211,7 @@ class _Search:
         lost = [
             name
             for name, has in open_.items()
-            if has and not any(each[name] for each in closed) and not name.startswith(inside) and _ran(ran, name)
+            if has and not any(each[name] for each in closed) and not name.startswith(inside) and was_at_work(ran, name)
         ]
         none = {name for name in lost if all(each[name] is None for each in closed)}
         callers = tuple(f"{call.modules[-1]}.".lstrip(".") for call in self.on[0].attention)
@@ -294,11 +294,6 @@ def _given_another(call: ModuleCall) -> bool:
 
 def _is_handed_through(call: ModuleCall, name: str) -> bool:
     return name in call.given and call.given[name][1] == call.mark
-
-
-def _ran(trace: Trace, parameter: str) -> bool:
-    """Whether the module that has a parameter was at work."""
-    return any(not call.empty for call in trace.modules.get(parameter.rpartition(".")[0], []))
 
 
 @contextmanager

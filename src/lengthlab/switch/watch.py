@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -36,6 +36,9 @@ class Watched(Protocol):
         """Drop what the optimizer remembers of what is off."""
 
     def name_of(self, parameter: nn.Parameter) -> str: ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Those that stand still while it is closed."""
 
     def why(self, parameter: nn.Parameter) -> str:
         """What probably gave a gradient to a parameter that is off."""
@@ -73,6 +76,7 @@ class Watch:
     def turn(self) -> None:
         """Say that the delay was closed or opened, or that the optimizer has another state."""
         self._forgot = False
+        self.parameters = list(self.delay.parameters())
         self._guard = Guard(self.parameters)
 
     def shares(self, other: Watch) -> bool:
