@@ -3,94 +3,225 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
+import library_models as of
 import pytest
 import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError
-from lengthlab.switch import Delay, delay_attention
+from lengthlab.switch import Delay, DelayWarning, delay_attention
+from lengthlab.switch.check import DelayReport
 
-VOCABULARY = 20
+INSIDE = "attention is computed in '{}'.* and no module in it can be left out: .* name with modules= .* with instead="
+SELECTIVE = r"no softmax attention was seen .* 'layer1.0.conv1.attn' \(SelectiveKernelAttn\).*; name with modules="
 
 
 @dataclass(frozen=True)
 class Case:
-    make: Callable[[], nn.Module]
+    """What is made, what it takes, and what must become of it."""
+
+    make: of.Make
+    take: of.Take
+    attention: str = ""
+    """Patterns of the modules that compute attention, all of them, as their library has them."""
+    left: tuple[str, ...] = ()
+    """Those that stay on, since nothing else brings the input to the output."""
     options: dict[str, Any] = field(default_factory=dict)
+    refused: str = ""
+    """The words of the error, where it is refused."""
+    alone: bool = False
+    """Whether nothing but attention brings one place of a sequence to another."""
 
 
-def x_transformers(**changes: Any) -> nn.Module:
-    from x_transformers import Decoder, TransformerWrapper
-
-    layers = Decoder(dim=16, depth=2, heads=2, attn_dim_head=8, **changes)
-    return TransformerWrapper(num_tokens=VOCABULARY, max_seq_len=16, attn_layers=layers)
-
-
-def torchtune() -> nn.Module:
-    from torchtune.models.llama3 import llama3
-
-    sizes = {"num_layers": 2, "num_heads": 2, "num_kv_heads": 2, "embed_dim": 16, "max_seq_len": 16, "intermediate_dim": 16}
-    return llama3(vocab_size=VOCABULARY, **sizes)
-
-
-def litgpt() -> nn.Module:
-    from litgpt import GPT, Config
-
-    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 16, "padded_vocab_size": VOCABULARY}
-    return GPT(Config(name="small", vocab_size=VOCABULARY, **sizes))
-
-
-CASES = {
-    "x-transformers": Case(x_transformers),
-    "x-transformers with gates of a GRU": Case(lambda: x_transformers(gate_residual=True)),
-    "x-transformers, named": Case(x_transformers, {"modules": ["attn_layers.layers.*.1"], "instead": "zeros"}),
-    "torchtune": Case(torchtune),
-    "torchtune, named": Case(torchtune, {"modules": ["layers.*.attn"]}),
-    "litgpt": Case(litgpt),
+SMALL, LARGE = of.images(32), of.images(64)
+IMAGES = {
+    "timm ViT": Case(of.timm_vit, SMALL, "blocks.*.attn", ("blocks.1.attn",)),
+    "timm ViT, pooled by attention as SigLIP": Case(
+        lambda: of.timm_vit(global_pool="map", class_token=False), SMALL, "blocks.*.attn attn_pool", ("attn_pool",)
+    ),
+    "timm ViT, pooled by mean": Case(lambda: of.timm_vit(global_pool="avg"), SMALL, "blocks.*.attn"),
+    "timm CaiT": Case(of.timm_cait, SMALL, "blocks.*.attn blocks_token_only.*.attn", ("blocks_token_only.1.attn",)),
+    "timm XCiT": Case(of.timm_xcit, SMALL, "blocks.*.attn cls_attn_blocks.*.attn", ("cls_attn_blocks.1.attn",)),
+    "timm LeViT": Case(
+        of.timm_levit,
+        LARGE,
+        "stages.*.blocks.*.attn *.attn_downsample",
+        ("stages.1.downsample.attn_downsample", "stages.2.downsample.attn_downsample"),
+    ),
+    "timm MViTv2": Case(of.timm_mvit, LARGE, refused=INSIDE.format("stages.0.blocks.0.attn")),
+    "timm MViTv2, nothing added inside": Case(lambda: of.timm_mvit(residual_pooling=False), LARGE, "stages.*.blocks.*.attn"),
+    "timm Hiera": Case(of.timm_hiera, LARGE, "blocks.*.attn"),
+    "timm SK-ResNet": Case(of.timm_skresnet, LARGE, refused=SELECTIVE),
+    "timm PVTv2": Case(of.timm_pvt, LARGE, "stages.*.blocks.*.attn"),
+    "torchvision Swin": Case(lambda: of.torchvision_swin(1), SMALL, "features.*.attn"),
+    "torchvision Swin 2": Case(lambda: of.torchvision_swin(2), SMALL, "features.*.attn"),
+    "torchvision ViT": Case(
+        of.torchvision_vit, SMALL, "encoder.layers.*.self_attention", ("encoder.layers.encoder_layer_1.self_attention",)
+    ),
 }
-MUST_BE_RIGHT = {"torchtune, named", "litgpt"}
+X_TRANSFORMERS = "attn_layers.layers.[02].1"
+SEQUENCES = {
+    "x-transformers": Case(of.x_transformers, of.tokens, X_TRANSFORMERS, alone=True),
+    "x-transformers, named": Case(
+        of.x_transformers, of.tokens, X_TRANSFORMERS, options={"modules": [X_TRANSFORMERS]}, refused="PLACE"
+    ),
+    "x-transformers, gated by a GRU": Case(
+        lambda: of.x_transformers(gate_residual=True), of.tokens, X_TRANSFORMERS, alone=True
+    ),
+    "x-transformers, heads that talk": Case(
+        lambda: of.x_transformers(attn_pre_talking_heads=True, attn_post_talking_heads=True),
+        of.tokens,
+        X_TRANSFORMERS,
+        alone=True,
+    ),
+    "x-transformers, hybrid with a GRU": Case(of.x_transformers_hybrid, of.tokens, X_TRANSFORMERS),
+    "x-transformers after an LSTM": Case(of.AfterLSTM, of.tokens, "decoder.layers.[02].1"),
+    "torchtune Llama 3": Case(of.torchtune, of.tokens, "layers.*.attn", alone=True),
+    "torchtune Llama 3, named": Case(
+        of.torchtune, of.tokens, "layers.*.attn", options={"modules": ["layers.*.attn"]}, alone=True
+    ),
+    "litgpt": Case(of.litgpt, of.tokens, "transformer.h.*.attn", alone=True),
+    "MultiheadAttention, called as it is": Case(lambda: of.subclassed(of.Plain), of.vectors, "*.attn", alone=True),
+    "MultiheadAttention of one input": Case(lambda: of.subclassed(of.OfOne), of.vectors, "*.attn", alone=True),
+    "MultiheadAttention that computes by itself": Case(lambda: of.subclassed(of.Own), of.vectors, "*.attn", alone=True),
+    "MultiheadAttention that adds its input": Case(
+        lambda: of.subclassed(of.Adding), of.vectors, refused=INSIDE.format("1.attn")
+    ),
+    "MultiheadAttention that adds its input, named": Case(
+        lambda: of.subclassed(of.Adding),
+        of.vectors,
+        "*.attn",
+        options={"modules": "attn", "instead": "input"},
+        alone=True,
+    ),
+}
+CASES = IMAGES | SEQUENCES
+FAILS: dict[str, str] = {}
 
 
-def tokens(seed: int) -> Tensor:
-    return torch.randint(3, VOCABULARY, (2, 9), generator=torch.Generator().manual_seed(seed))
+def params(*names: str) -> list[Any]:
+    marks = {name: [pytest.mark.xfail(reason=why, strict=True)] for name, why in FAILS.items()}
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
-def closed(model: nn.Module, options: dict[str, Any]) -> Delay | str:
-    """A delay that was checked, or the words in which it was refused."""
-    try:
-        held = delay_attention(model, **options)
-        if hasattr(held, "check"):
-            held.check(tokens(0))
-    except LabError as error:
-        return str(error)
-    return held
+RIGHT = [name for name, case in CASES.items() if not case.refused]
+REFUSED = [name for name, case in CASES.items() if case.refused]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_model_of_another_library_is_right_or_refused(name: str) -> None:
+def made(case: Case) -> nn.Module:
     torch.manual_seed(0)
-    model = CASES[name].make().eval()  # without dropout
-    before, weights = model(tokens(0)).detach(), copy.deepcopy(model.state_dict())
-    held = closed(model, CASES[name].options)
-    if isinstance(held, str):
-        assert name not in MUST_BE_RIGHT, held
-        assert "modules=" in held or "instead=" in held, held
-        return
-    one, other = model(tokens(0)), model(tokens(1))
-    assert one.shape == before.shape
+    return case.make().eval()
+
+
+def delayed(model: nn.Module, case: Case, made_up: bool = False) -> tuple[Delay, DelayReport]:
+    """A delay that was checked; it warns of attention that stays on, and only where some does."""
+    batch = {} if case.options or made_up else {"batch": case.take(0)}
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", DelayWarning)
+        held = delay_attention(model, **batch, **case.options)
+        report = held.check(case.take(0))
+    said = [str(each.message) for each in seen if issubclass(each.category, DelayWarning)]
+    assert any("stays on" in each for each in said) == bool(report.left), said
+    return held, report
+
+
+def is_covered(name: str, off: tuple[str, ...]) -> bool:
+    """Whether a module is off, lies in one that is, or gives only what goes through one that is."""
+    return any(each == name or name.startswith(f"{each}.") or each.startswith(f"{name}.") for each in off)
+
+
+def attention_of(model: nn.Module, case: Case) -> Iterator[str]:
+    for pattern in case.attention.split():
+        found = [name for name, _ in model.named_modules() if fnmatchcase(name, pattern)]
+        assert found, pattern
+        yield from (each for each in found if not any(each.startswith(f"{other}.") for other in found))
+
+
+@pytest.mark.parametrize("name", params(*RIGHT))
+def test_all_attention_is_off_but_what_alone_carries_the_input(name: str) -> None:
+    model = made(CASES[name])
+    _, report = delayed(model, CASES[name])
+    assert report.left == CASES[name].left
+    assert [each for each in attention_of(model, CASES[name]) if not is_covered(each, report.off)] == list(CASES[name].left)
+    one, other = model(CASES[name].take(0)), model(CASES[name].take(1))
     assert not torch.equal(one, other), "the input does not reach the output"
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
+
+
+@pytest.mark.parametrize("name", params(*(name for name in RIGHT if not CASES[name].options)))
+def test_a_made_up_batch_finds_the_same_as_a_real_one(name: str) -> None:
+    given, report = delayed(made(CASES[name]), CASES[name])
+    made_up, other = delayed(made(CASES[name]), CASES[name], made_up=True)
+    assert repr(made_up) == repr(given)
+    assert other == report
+
+
+@pytest.mark.parametrize("name", params(*(name for name in RIGHT if CASES[name].alone)))
+def test_no_place_hears_of_another_while_attention_is_off(name: str) -> None:
+    model, batch = made(CASES[name]), CASES[name].take(0)
+    changed = batch.clone()
+    changed[:, 0] = CASES[name].take(1)[:, 0]
+    assert not torch.equal(model(batch)[:, 1:], model(changed)[:, 1:])
+    delayed(model, CASES[name])
+    assert torch.equal(model(batch)[:, 1:], model(changed)[:, 1:])
+    assert not torch.equal(model(batch)[:, 0], model(changed)[:, 0])
+
+
+def trained(model: nn.Module, held: Delay, take: of.Take) -> dict[str, bool]:
+    """Two steps with weight decay; of each parameter, whether there was a gradient that was not zero."""
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.5)
     held.watch(optimizer)
-    one.square().mean().backward()
-    assert all(parameter.grad is None for parameter in held.parameters())
-    still = [parameter.detach().clone() for parameter in held.parameters()]
-    optimizer.step()
-    assert still
-    assert all(torch.equal(now, was) for now, was in zip(held.parameters(), still, strict=True))
+    had = dict.fromkeys(dict(model.named_parameters()), False)
+    for step in range(2):
+        optimizer.zero_grad()
+        model(take(step)).square().mean().backward()
+        assert all(parameter.grad is None for parameter in held.parameters())
+        for name, parameter in model.named_parameters():
+            had[name] |= parameter.grad is not None and bool(parameter.grad.any())
+        optimizer.step()
+    assert held.steps == 2
+    model.eval()
+    return had
+
+
+@pytest.mark.parametrize("name", params(*RIGHT))
+def test_what_is_off_stands_still_and_the_rest_learns_until_it_opens_as_it_was(name: str) -> None:
+    case = CASES[name]
+    model = made(case)
+    untouched = copy.deepcopy(model)
+    held, report = delayed(model, case)
+    before = {each: parameter.detach().clone() for each, parameter in model.named_parameters()}
+    had_gradient = trained(model, held, case.take)
+    moved = {each for each, parameter in model.named_parameters() if not torch.equal(parameter, before[each])}
+    shared = {f"{site.name}.{each}" for site in held.sites for each in site.shared}
+    off = {each for each in before if each.startswith(tuple(f"{site}." for site in report.off))} - shared
+    assert off
+    assert not moved & (off | set(report.still) | set(report.without_gradient))
+    assert moved == {each for each, has in had_gradient.items() if has}  # nothing decays, either, without a gradient
     held.open()
-    model.load_state_dict(weights)
-    torch.testing.assert_close(model(tokens(0)), before, rtol=0, atol=0)
+    untouched.load_state_dict(model.state_dict())
+    for seed in range(2):
+        assert same(model(case.take(seed)), untouched(case.take(seed)))
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    return bool(one.isfinite().all()) and torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", params(*REFUSED))
+def test_what_cannot_be_right_is_refused_with_what_to_do_and_nothing_has_changed(name: str) -> None:
+    case = CASES[name]
+    model = made(case)
+    before = model(case.take(0))
+    with pytest.raises(LabError, match=case.refused):
+        delayed(model, case)
+    if not case.options:
+        assert torch.equal(model(case.take(0)), before)
+        with pytest.raises(LabError, match=case.refused):
+            delayed(model, case, made_up=True)
