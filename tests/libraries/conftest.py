@@ -8,12 +8,12 @@ import torch
 
 
 def import_torchvision() -> torch.library.Library | None:
-    """Its models need none of the operators, but it fails on import where two are unknown: let them be declared, and stay empty.
+    """Its models need no operators, but it fails on import where two are unknown: let them be declared, and stay empty.
 
     Only where it fails, since an operator is declared once. The declarations end with what is given back: keep it.
     """
     try:
-        import torchvision  # noqa: F401
+        import torchvision
     except RuntimeError as error:
         if "torchvision::nms does not exist" not in str(error):
             raise

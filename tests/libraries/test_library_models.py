@@ -69,7 +69,17 @@ X_TRANSFORMERS = "attn_layers.layers.[02].1"
 SEQUENCES = {
     "x-transformers": Case(of.x_transformers, of.tokens, X_TRANSFORMERS, alone=True),
     "x-transformers, named": Case(
-        of.x_transformers, of.tokens, X_TRANSFORMERS, options={"modules": [X_TRANSFORMERS]}, refused="PLACE"
+        of.x_transformers,
+        of.tokens,
+        X_TRANSFORMERS,
+        options={"modules": ["attn_layers.layers.0.1.to_out", "attn_layers.layers.2.1.to_out"]},
+        alone=True,
+    ),
+    "x-transformers, named where several values are given": Case(
+        of.x_transformers,
+        of.tokens,
+        options={"modules": ["attn_layers.layers.0.1", "attn_layers.layers.2.1"]},
+        refused=r"cannot tell what 'attn_layers\.layers\.0\.1' gives back while off: .* say it with instead=",
     ),
     "x-transformers, gated by a GRU": Case(
         lambda: of.x_transformers(gate_residual=True), of.tokens, X_TRANSFORMERS, alone=True
@@ -97,19 +107,22 @@ SEQUENCES = {
         lambda: of.subclassed(of.Adding),
         of.vectors,
         "*.attn",
-        options={"modules": "attn", "instead": "input"},
+        options={"modules": "attn", "instead": lambda x: x},
         alone=True,
+    ),
+    "MultiheadAttention that adds its input, named as its parent": Case(
+        lambda: of.subclassed(of.Adding),
+        of.vectors,
+        options={"modules": "attn", "instead": "input"},
+        refused=r"does not run \(TypeError: .* must be Tensor, not tuple .*: say with instead= what stands in for a module",
     ),
 }
 CASES = IMAGES | SEQUENCES
-FAILS: dict[str, str] = {}
-
-
-def params(*names: str) -> list[Any]:
-    marks = {name: [pytest.mark.xfail(reason=why, strict=True)] for name, why in FAILS.items()}
-    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
-
-
+TODAY = {
+    "timm CaiT": "a product with a parameter between the scores and their softmax (heads that talk through nn.Linear) hides "
+    "them: blocks.*.attn stays on, and nothing says so"
+}
+"""What is wrong without a sign."""
 RIGHT = [name for name, case in CASES.items() if not case.refused]
 REFUSED = [name for name, case in CASES.items() if case.refused]
 
@@ -143,25 +156,25 @@ def attention_of(model: nn.Module, case: Case) -> Iterator[str]:
         yield from (each for each in found if not any(each.startswith(f"{other}.") for other in found))
 
 
-@pytest.mark.parametrize("name", params(*RIGHT))
-def test_all_attention_is_off_but_what_alone_carries_the_input(name: str) -> None:
-    model = made(CASES[name])
-    _, report = delayed(model, CASES[name])
-    assert report.left == CASES[name].left
-    assert [each for each in attention_of(model, CASES[name]) if not is_covered(each, report.off)] == list(CASES[name].left)
-    one, other = model(CASES[name].take(0)), model(CASES[name].take(1))
+def tries() -> Iterator[Any]:
+    """Each case on a batch of its own, and on one that is made up."""
+    for name in RIGHT:
+        marks = [pytest.mark.xfail(reason=TODAY[name], strict=True)] if name in TODAY else []
+        yield from (pytest.param(name, each, marks=marks) for each in ((False,) if CASES[name].options else (False, True)))
+
+
+@pytest.mark.parametrize(("name", "made_up"), tries())
+def test_all_attention_is_off_but_what_alone_carries_the_input(name: str, made_up: bool) -> None:
+    case = CASES[name]
+    model = made(case)
+    _, report = delayed(model, case, made_up)
+    assert report.left == case.left
+    assert [each for each in attention_of(model, case) if not is_covered(each, report.off)] == list(case.left)
+    one, other = model(case.take(0)), model(case.take(1))
     assert not torch.equal(one, other), "the input does not reach the output"
 
 
-@pytest.mark.parametrize("name", params(*(name for name in RIGHT if not CASES[name].options)))
-def test_a_made_up_batch_finds_the_same_as_a_real_one(name: str) -> None:
-    given, report = delayed(made(CASES[name]), CASES[name])
-    made_up, other = delayed(made(CASES[name]), CASES[name], made_up=True)
-    assert repr(made_up) == repr(given)
-    assert other == report
-
-
-@pytest.mark.parametrize("name", params(*(name for name in RIGHT if CASES[name].alone)))
+@pytest.mark.parametrize("name", [name for name in RIGHT if CASES[name].alone])
 def test_no_place_hears_of_another_while_attention_is_off(name: str) -> None:
     model, batch = made(CASES[name]), CASES[name].take(0)
     changed = batch.clone()
@@ -190,7 +203,7 @@ def trained(model: nn.Module, held: Delay, take: of.Take) -> dict[str, bool]:
     return had
 
 
-@pytest.mark.parametrize("name", params(*RIGHT))
+@pytest.mark.parametrize("name", RIGHT)
 def test_what_is_off_stands_still_and_the_rest_learns_until_it_opens_as_it_was(name: str) -> None:
     case = CASES[name]
     model = made(case)
@@ -214,7 +227,7 @@ def same(one: Tensor, other: Tensor) -> bool:
     return bool(one.isfinite().all()) and torch.equal(one, other)
 
 
-@pytest.mark.parametrize("name", params(*REFUSED))
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_right_is_refused_with_what_to_do_and_nothing_has_changed(name: str) -> None:
     case = CASES[name]
     model = made(case)
@@ -225,3 +238,34 @@ def test_what_cannot_be_right_is_refused_with_what_to_do_and_nothing_has_changed
         assert torch.equal(model(case.take(0)), before)
         with pytest.raises(LabError, match=case.refused):
             delayed(model, case, made_up=True)
+
+
+def test_a_gated_delta_rule_is_not_taken_for_softmax_attention() -> None:
+    """Its kernels do not run on a CPU, so nothing can be tried: it is read."""
+    with pytest.raises(LabError, match=r"no softmax attention found in the model; name it: modules="):
+        delay_attention(of.fla("GatedDeltaNet"))
+
+
+@pytest.mark.xfail(reason="where nothing can be tried, the softmax of its router is taken for one of scores", strict=True)
+def test_a_gated_delta_rule_with_a_router_is_not_taken_for_softmax_attention() -> None:
+    with pytest.raises(LabError, match=r"no softmax attention found in the model; name it: modules="):
+        delay_attention(of.fla("Mom"))
+
+
+@pytest.mark.parametrize("kind", ["GatedDeltaNet", "Mom"])
+def test_a_batch_on_which_a_kernel_does_not_run_is_refused(kind: str) -> None:
+    with pytest.raises(LabError, match=r"the model does not run on the batch \(.*\): hand over one that it takes"):
+        delay_attention(of.fla(kind), batch=of.tokens(0))
+
+
+def test_transformers_works_beside_a_torchvision_without_operators() -> None:
+    from torchvision.transforms import v2
+    from transformers import AutoImageProcessor, ViTConfig, ViTForImageClassification
+    from transformers.utils import is_torchvision_available
+
+    assert is_torchvision_available()
+    assert AutoImageProcessor
+    picture = v2.functional.resize(of.images(64)(0), [32, 32])
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    model = ViTForImageClassification(ViTConfig(image_size=32, patch_size=8, **sizes)).eval()
+    assert model(picture).logits.isfinite().all()
