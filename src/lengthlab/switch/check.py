@@ -68,6 +68,8 @@ def check_delays(delays: Sequence[Delay], model: nn.Module, batch: Any) -> Delay
             _require_same(closed[0], wanted, tuple(names))
         left, unused = _attention_left(probe, closed[0], delays)
         gradients = probe.gradients()
+    if gradients is None or on_gradients is None:
+        return DelayReport(tuple(names), left, unused, (), ())
     _require_no_gradient(names, gradients)
     lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
     named = dict(model.named_parameters())

@@ -41,8 +41,11 @@ class Probe:
     def both(self, silent: Silent = nothing, hushed: Mapping[str, str | None] | None = None) -> tuple[Trace, Trace]:
         return self.forward(0, silent, hushed), self.forward(1, silent, hushed)
 
-    def gradients(self, which: int = 0) -> dict[str, bool | None]:
-        """Whether each parameter has a gradient that is not zero; None where it has none at all."""
+    def gradients(self, which: int = 0) -> dict[str, bool | None] | None:
+        """Whether each parameter has a gradient that is not zero; None where it has none at all.
+
+        Nothing is known of a model whose backward writes gradients by itself, as reversible layers do.
+        """
         named = {name: each for name, each in self.model.named_parameters() if each.requires_grad}
         try:
             found = self._differentiate(which, list(named.values()))
@@ -50,6 +53,8 @@ class Probe:
             self.model.train()
             try:
                 found = self._differentiate(which, list(named.values()))
+            except Exception:
+                return None
             finally:
                 self.model.eval()
         return {name: None if each is None else _any(each) for name, each in zip(named, found, strict=True)}

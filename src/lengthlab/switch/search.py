@@ -179,7 +179,10 @@ class _Search:
         """Blocks around sites that hand their input through while these are off, instead of the sites in them."""
         with standing_in(sites):
             closed = self.probe.both(_these(self.silenced))
-            learn = tuple(name for name, has in self.probe.gradients().items() if has)
+            gradients = self.probe.gradients()
+        if gradients is None:
+            return sites
+        learn = tuple(name for name, has in gradients.items() if has)
         idle = [name for name in self._around(sites) if not any(each.startswith(f"{name}.") for each in learn)]
         whole = {name: keeps for name in idle if (keeps := _keeps(closed, name))}
         outer = [name for name in whole if not any(name.startswith(f"{other}.") for other in whole)]
@@ -206,8 +209,10 @@ class _Search:
         inside = tuple(f"{site.name}." for site in sites)
         open_ = self.probe.gradients()
         with standing_in(sites):
-            closed = [self.probe.gradients(which) for which in (0, 1)]
+            closed = [found for which in (0, 1) if (found := self.probe.gradients(which)) is not None]
             ran = self.probe.forward(0)
+        if open_ is None or len(closed) < 2:
+            return (), (), ()
         lost = [
             name
             for name, has in open_.items()
