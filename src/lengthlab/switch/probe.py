@@ -42,31 +42,45 @@ class Probe:
         return self.forward(0, silent, hushed), self.forward(1, silent, hushed)
 
     def gradients(self, which: int = 0) -> dict[str, bool | None] | None:
-        """Whether each parameter has a gradient that is not zero; None where it has none at all.
-
-        Nothing is known of a model whose backward writes gradients by itself, as reversible layers do.
+        """Whether each parameter has a gradient that is not zero; None where it has none at all. None instead of all of them
+        where the model cannot be trained.
         """
         named = {name: each for name, each in self.model.named_parameters() if each.requires_grad}
         try:
-            found = self._differentiate(which, list(named.values()))
-        except Exception:  # some learn in training mode alone
+            found = self._differentiate(which, list(named.values()), torch.autograd.grad)
+        except Exception:  # some learn in training mode alone, and their layers write gradients by themselves
             self.model.train()
             try:
-                found = self._differentiate(which, list(named.values()))
+                found = self._differentiate(which, list(named.values()), _by_backward)
             except Exception:
                 return None
             finally:
                 self.model.eval()
         return {name: None if each is None else _any(each) for name, each in zip(named, found, strict=True)}
 
-    def _differentiate(self, which: int, parameters: list[nn.Parameter]) -> Sequence[Tensor | None]:
+    def _differentiate(
+        self, which: int, parameters: list[nn.Parameter], differentiate: Callable[..., Sequence[Tensor | None]]
+    ) -> Sequence[Tensor | None]:
         with torch.enable_grad(), torch.random.fork_rng(), without_fast_path(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.manual_seed(0)
             loss = _weighed(self.examples[which].run(self.model))
             if loss is None or not parameters:
                 return [None] * len(parameters)
-            return torch.autograd.grad(loss, parameters, allow_unused=True)
+            return differentiate(loss, parameters, allow_unused=True)
+
+
+def _by_backward(loss: Tensor, parameters: list[nn.Parameter], allow_unused: bool) -> list[Tensor | None]:
+    """The same by way of `.grad`, which is as it was afterwards."""
+    before = [parameter.grad for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.grad = None
+        loss.backward()  # type: ignore[no-untyped-call]
+        return [parameter.grad for parameter in parameters]
+    finally:
+        for parameter, gradient in zip(parameters, before, strict=True):
+            parameter.grad = gradient
 
 
 def runs(model: nn.Module, example: Example) -> bool:

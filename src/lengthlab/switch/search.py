@@ -25,6 +25,10 @@ OTHERS = ("key_value_states", "encoder_hidden_states", "memory", "cross_attentio
 """What another sequence is called where it is handed to attention."""
 Unit = AttentionCall | str
 """Attention that can be silenced: a call of it, or the name of a module that is a kernel of somebody's own."""
+UNTRAINABLE = (
+    "with its attention off the model cannot be trained, though it can with it on: its backward asks attention for a graph, as "
+    "that of reversible layers does; name other parts with modules="
+)
 DEPTH = 6
 """So many times what cannot be skipped as a whole is looked into."""
 
@@ -180,6 +184,7 @@ class _Search:
         with standing_in(sites):
             closed = self.probe.both(_these(self.silenced))
             gradients = self.probe.gradients()
+        require(gradients is not None or self.probe.gradients() is None, UNTRAINABLE)
         if gradients is None:
             return sites
         learn = tuple(name for name, has in gradients.items() if has)
@@ -211,8 +216,9 @@ class _Search:
         with standing_in(sites):
             closed = [found for which in (0, 1) if (found := self.probe.gradients(which)) is not None]
             ran = self.probe.forward(0)
-        if open_ is None or len(closed) < 2:
+        if open_ is None:
             return (), (), ()
+        require(len(closed) == 2, UNTRAINABLE)
         lost = [
             name
             for name, has in open_.items()
