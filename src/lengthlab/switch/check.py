@@ -12,6 +12,7 @@ from torch import nn
 from lengthlab.errors import LabError, explain, require
 from lengthlab.switch.inputs import as_example
 from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
+from lengthlab.switch.search import NOTHING_LEARNS
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
@@ -70,6 +71,7 @@ def check_delays(delays: Sequence[Delay], model: nn.Module, batch: Any) -> Delay
         gradients = probe.gradients()
     if gradients is None or on_gradients is None:
         return DelayReport(tuple(names), left, unused, (), ())
+    require(any(gradients.values()) or not any(on_gradients.values()), NOTHING_LEARNS)
     _require_no_gradient(names, gradients)
     lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
     named = dict(model.named_parameters())

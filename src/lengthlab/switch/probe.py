@@ -142,10 +142,10 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
 
     Without its biases, what is made of nothing is nothing.
     """
-    modes = {module: module.training for module in model.modules()}
+    as_it_was = [(module, dict(vars(module)), dict(module._modules)) for module in model.modules()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     with ExitStack() as after:
-        after.callback(_as_before, modes)
+        after.callback(_make_as_before, as_it_was)
         after.callback(_put_back, buffers)
         after.enter_context(torch.compiler.set_stance("force_eager"))
         after.enter_context(_disturbed(model, biases))
@@ -153,9 +153,16 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
         yield
 
 
-def _as_before(modes: Mapping[nn.Module, bool]) -> None:
-    for module, mode in modes.items():
-        module.training = mode
+def _make_as_before(as_it_was: list[tuple[nn.Module, dict[str, Any], dict[str, nn.Module | None]]]) -> None:
+    """What a module counts, remembers or exchanges while it runs, and whether it trains."""
+    for module, attributes, children in as_it_was:
+        now = vars(module)
+        for name in [each for each in now if each not in attributes]:
+            del now[name]
+        now.update(attributes)
+        # Private: where torch keeps the modules in a module. If it goes, those that were exchanged stay.
+        module._modules.clear()
+        module._modules.update(children)
 
 
 def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:

@@ -29,6 +29,10 @@ UNTRAINABLE = (
     "with its attention off the model cannot be trained, though it can with it on: its backward asks attention for a graph, as "
     "that of reversible layers does; name other parts with modules="
 )
+NOTHING_LEARNS = (
+    "nothing would learn while attention is off: every parameter that is not frozen is attention's own, or is read by it alone; "
+    "unfreeze something else, or put adapters on other parts as well"
+)
 DEPTH = 6
 """So many times what cannot be skipped as a whole is looked into."""
 
@@ -61,9 +65,10 @@ class _Search:
 
     def __init__(self, model: nn.Module, example: Example, cross: bool) -> None:
         self.model, self.probe = model, Probe(model, example)
-        self.on = self.probe.both()
-        require(any(moved_outputs(*self.on)), "the output of the model is the same for any input: give it another batch=")
         self.modules = dict(model.named_modules())
+        self.on = self.probe.both()
+        self._require_steady()
+        require(any(moved_outputs(*self.on)), "the output of the model is the same for any input: give it another batch=")
         kernels = statically_attention(model, self.on[0])
         require_attention(model, self.on[0], bool(kernels))
         self.units: list[Unit] = [*self.on[0].attention, *kernels]
@@ -81,6 +86,16 @@ class _Search:
 
     def _callers(self, units: Sequence[Unit]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each if isinstance(each, str) else each.modules[-1] for each in units))
+
+    def _require_steady(self) -> None:
+        """What exchanges its modules would not be found off in training."""
+        now = dict(self.model.named_modules())
+        gone = [name for name, module in self.modules.items() if now.get(name) is not module]
+        require(
+            not gone,
+            f"the model exchanges '{gone[0] if gone else ''}' for another module while it runs, as BigBird does for short "
+            f"sequences: settle that first (set_attention_type), or hand over a batch= like those it will be trained on",
+        )
 
     def _crossing(self) -> Iterator[AttentionCall]:
         for call in self.on[0].attention:
@@ -219,6 +234,7 @@ class _Search:
         if open_ is None:
             return (), (), ()
         require(len(closed) == 2, UNTRAINABLE)
+        require(any(closed[0].values()) or not any(open_.values()), NOTHING_LEARNS)
         lost = [
             name
             for name, has in open_.items()
