@@ -30,7 +30,7 @@ UNTRAINABLE = (
     "that of reversible layers does; name other parts with modules="
 )
 NOTHING_LEARNS = (
-    "nothing would learn while attention is off: every parameter that is not frozen is attention's own, or is read by it alone; "
+    "nothing would learn while attention is off: every parameter that is not frozen is attention's own, or read by it alone; "
     "unfreeze something else, or put adapters on other parts as well"
 )
 DEPTH = 6
