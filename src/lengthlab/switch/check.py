@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from lengthlab.errors import LabError, explain, require
+from lengthlab.switch.found import NOTHING_LEARNS
 from lengthlab.switch.inputs import as_example
 from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
-from lengthlab.switch.search import NOTHING_LEARNS
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention

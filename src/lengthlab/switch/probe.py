@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.switch.inputs import Example
-from lengthlab.switch.trace import AttentionCall, Trace, leaves, watch_forward, without_fast_path
+from lengthlab.switch.module_call import leaves
+from lengthlab.switch.trace import AttentionCall, Trace, watch_forward, without_fast_path
 
 TINY = 1e-2
 """A parameter whose numbers are all the same and at most this is a gate, a scale or a map that begins closed."""
