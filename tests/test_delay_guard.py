@@ -372,7 +372,7 @@ def test_a_state_moves_to_a_model_with_adapters() -> None:
 
 def test_adapters_on_attention_alone_say_that_nothing_learns() -> None:
     model = adapted(["q_proj", "v_proj"])
-    later = delay_attention(model, until=2)
+    later = delay_attention(model, modules="self_attn", until=2)
     with torch.no_grad():
         model(TOKENS_BT)
     with pytest.raises(LabError, match="all parameters that are not frozen are in parts that are off, so nothing learns"):

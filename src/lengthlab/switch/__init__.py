@@ -5,7 +5,8 @@
 
 closing.py makes a delay, delay.py is the switch, sites.py says where it can be put, attention.py finds attention, stand_in.py
 stands in for what is off (returns.py: as what), opening.py opens gently, stages.py opens one part after another. inputs.py is
-what a model is tried on, trace.py one forward of it, probe.py compares two, search.py finds attention so, check.py tries it.
+what a model is tried on, trace.py one forward of it (module_call.py: of a module), probe.py compares two, silence.py lets
+attention give nothing, search.py finds it so (found.py: what comes out), check.py tries a delay.
 forwards.py keeps our forward in its place, hooks.py are on the modules, watch.py counts steps, guard.py sees that nothing moves
 that is off (cause.py: why it did), counters.py knows of optimizers that count by group, wrappers.py of what is put around a
 model; agreement.py lets several processes open together, state.py and names.py compare a checkpoint with a model, table.py

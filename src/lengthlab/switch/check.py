@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from lengthlab.errors import LabError, explain, require
+from lengthlab.switch.found import NOTHING_LEARNS
 from lengthlab.switch.inputs import as_example
 from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
 from lengthlab.switch.sites import Site
@@ -68,6 +69,9 @@ def check_delays(delays: Sequence[Delay], model: nn.Module, batch: Any) -> Delay
             _require_same(closed[0], wanted, tuple(names))
         left, unused = _attention_left(probe, closed[0], delays)
         gradients = probe.gradients()
+    if gradients is None or on_gradients is None:
+        return DelayReport(tuple(names), left, unused, (), ())
+    require(any(gradients.values()) or not any(on_gradients.values()), NOTHING_LEARNS)
     _require_no_gradient(names, gradients)
     lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
     named = dict(model.named_parameters())

@@ -17,12 +17,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from lengthlab.errors import LabError, a_kind, explain, require
 from lengthlab.switch.delay import Delay, Until
 from lengthlab.switch.forwards import passing_on
+from lengthlab.switch.found import Found
 from lengthlab.switch.hooks import HELD
 from lengthlab.switch.inputs import as_example, made_up
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.probe import runs
 from lengthlab.switch.record import entries_for, put_back, take_from_config, warn_of_record
-from lengthlab.switch.search import Found, search
+from lengthlab.switch.search import search
 from lengthlab.switch.sites import Instead, Parts, choose, unwrapped
 from lengthlab.switch.state import DelayWarning
 from lengthlab.switch.wrappers import require_bearable

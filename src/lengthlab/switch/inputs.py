@@ -81,7 +81,7 @@ def _of_hugging_face(model: nn.Module, config: Any) -> Iterator[dict[str, Tensor
 def _images(config: Any) -> Iterator[Tensor]:
     channels, size = _sizes(config, "num_channels") or 3, _sizes(config, "image_size")
     frames = _sizes(config, "num_frames")
-    for side in dict.fromkeys([*([size] if size else []), 32, 64, 128, 224, 384]):
+    for side in dict.fromkeys([*([size] if size else []), 64, 128, 32, 224, 384]):
         yield _numbers(*((2, frames) if frames else (2,)), channels, side, side)
 
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.switch.inputs import Example
-from lengthlab.switch.trace import AttentionCall, Trace, leaves, watch_forward, without_fast_path
+from lengthlab.switch.module_call import leaves
+from lengthlab.switch.trace import AttentionCall, Trace, watch_forward, without_fast_path
 
 TINY = 1e-2
 """A parameter whose numbers are all the same and at most this is a gate, a scale or a map that begins closed."""
@@ -41,27 +42,46 @@ class Probe:
     def both(self, silent: Silent = nothing, hushed: Mapping[str, str | None] | None = None) -> tuple[Trace, Trace]:
         return self.forward(0, silent, hushed), self.forward(1, silent, hushed)
 
-    def gradients(self, which: int = 0) -> dict[str, bool | None]:
-        """Whether each parameter has a gradient that is not zero; None where it has none at all."""
+    def gradients(self, which: int = 0) -> dict[str, bool | None] | None:
+        """Whether each parameter has a gradient that is not zero; None where it has none at all. None instead of all of them
+        where the model cannot be trained.
+        """
         named = {name: each for name, each in self.model.named_parameters() if each.requires_grad}
         try:
-            found = self._differentiate(which, list(named.values()))
-        except Exception:  # some learn in training mode alone
+            found = self._differentiate(which, list(named.values()), torch.autograd.grad)
+        except Exception:  # some learn in training mode alone, and their layers write gradients by themselves
             self.model.train()
             try:
-                found = self._differentiate(which, list(named.values()))
+                found = self._differentiate(which, list(named.values()), _by_backward)
+            except Exception:
+                return None
             finally:
                 self.model.eval()
         return {name: None if each is None else _any(each) for name, each in zip(named, found, strict=True)}
 
-    def _differentiate(self, which: int, parameters: list[nn.Parameter]) -> Sequence[Tensor | None]:
+    def _differentiate(
+        self, which: int, parameters: list[nn.Parameter], differentiate: Callable[..., Sequence[Tensor | None]]
+    ) -> Sequence[Tensor | None]:
         with torch.enable_grad(), torch.random.fork_rng(), without_fast_path(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.manual_seed(0)
             loss = _weighed(self.examples[which].run(self.model))
             if loss is None or not parameters:
                 return [None] * len(parameters)
-            return torch.autograd.grad(loss, parameters, allow_unused=True)
+            return differentiate(loss, parameters, allow_unused=True)
+
+
+def _by_backward(loss: Tensor, parameters: list[nn.Parameter], allow_unused: bool) -> list[Tensor | None]:
+    """The same by way of `.grad`, which is as it was afterwards."""
+    before = [parameter.grad for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.grad = None
+        loss.backward()  # type: ignore[no-untyped-call]
+        return [parameter.grad for parameter in parameters]
+    finally:
+        for parameter, gradient in zip(parameters, before, strict=True):
+            parameter.grad = gradient
 
 
 def runs(model: nn.Module, example: Example) -> bool:
@@ -123,10 +143,10 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
 
     Without its biases, what is made of nothing is nothing.
     """
-    modes = {module: module.training for module in model.modules()}
+    as_it_was = [(module, dict(vars(module)), dict(module._modules)) for module in model.modules()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     with ExitStack() as after:
-        after.callback(_as_before, modes)
+        after.callback(_make_as_before, as_it_was)
         after.callback(_put_back, buffers)
         after.enter_context(torch.compiler.set_stance("force_eager"))
         after.enter_context(_disturbed(model, biases))
@@ -134,9 +154,16 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
         yield
 
 
-def _as_before(modes: Mapping[nn.Module, bool]) -> None:
-    for module, mode in modes.items():
-        module.training = mode
+def _make_as_before(as_it_was: list[tuple[nn.Module, dict[str, Any], dict[str, nn.Module | None]]]) -> None:
+    """What a module counts, remembers or exchanges while it runs, and whether it trains."""
+    for module, attributes, children in as_it_was:
+        now = vars(module)
+        for name in [each for each in now if each not in attributes]:
+            del now[name]
+        now.update(attributes)
+        # Private: where torch keeps the modules in a module. If it goes, those that were exchanged stay.
+        module._modules.clear()
+        module._modules.update(children)
 
 
 def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:

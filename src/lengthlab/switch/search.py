@@ -7,43 +7,25 @@ and hands its input through.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from torch import nn
 
-from lengthlab.errors import LabError, require
+from lengthlab.errors import require
 from lengthlab.switch.attention import is_called_attention
+from lengthlab.switch.found import NOTHING_LEARNS, UNTRAINABLE, Found, require_attention
 from lengthlab.switch.inputs import Example
-from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
+from lengthlab.switch.module_call import ModuleCall
+from lengthlab.switch.probe import Probe, at_rest, moved_outputs, same_outputs, was_at_work
+from lengthlab.switch.silence import Unit, made_in, modules_of, standing_in, these
 from lengthlab.switch.sites import Site, with_shared
 from lengthlab.switch.stand_in import recorded_stand_in
-from lengthlab.switch.trace import AttentionCall, ModuleCall, Trace, statically_attention
+from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
 
 OTHERS = ("key_value_states", "encoder_hidden_states", "memory", "cross_attention_states")
 """What another sequence is called where it is handed to attention."""
-Unit = AttentionCall | str
-"""Attention that can be silenced: a call of it, or the name of a module that is a kernel of somebody's own."""
 DEPTH = 6
 """So many times what cannot be skipped as a whole is looked into."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What is off, what stays on, and what else stands still."""
-
-    sites: tuple[Site, ...]
-    left: tuple[str, ...] = ()
-    """Modules whose attention stays on: because it was asked for, or because it is needed."""
-    needed: tuple[str, ...] = ()
-    """Those of them without which some output would be the same for any input."""
-    starved: tuple[str, ...] = ()
-    """Parameters elsewhere that only attention feeds: their gradient is zero while it is off."""
-    idle: tuple[str, ...] = ()
-    """Parameters of attention that lie outside the sites: they have no gradient while it is off."""
-    unread: tuple[str, ...] = ()
-    """Modules, an encoder, that are read by attention alone: nothing in them learns while it is off."""
 
 
 def search(model: nn.Module, example: Example, cross: bool = True) -> Found:
@@ -57,15 +39,16 @@ class _Search:
 
     def __init__(self, model: nn.Module, example: Example, cross: bool) -> None:
         self.model, self.probe = model, Probe(model, example)
-        self.on = self.probe.both()
-        require(any(moved_outputs(*self.on)), "the output of the model is the same for any input: give it another batch=")
         self.modules = dict(model.named_modules())
+        self.on = self.probe.both()
+        self._require_steady()
+        require(any(moved_outputs(*self.on)), "the output of the model is the same for any input: give it another batch=")
         kernels = statically_attention(model, self.on[0])
         require_attention(model, self.on[0], bool(kernels))
         self.units: list[Unit] = [*self.on[0].attention, *kernels]
         self.kept = () if cross else tuple(self._crossing())
         self.silenced = self._silenceable([each for each in self.units if each not in self.kept])
-        off = self.probe.forward(0, _these(self.silenced), _modules_of(self.silenced))
+        off = self.probe.forward(0, these(self.silenced), modules_of(self.silenced))
         self.alone = {name for name, calls in off.modules.items() if _is_nothing(calls) and _is_something(self.on[0], name)}
 
     def found(self) -> Found:
@@ -78,6 +61,16 @@ class _Search:
     def _callers(self, units: Sequence[Unit]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each if isinstance(each, str) else each.modules[-1] for each in units))
 
+    def _require_steady(self) -> None:
+        """What exchanges its modules would not be found off in training."""
+        now = dict(self.model.named_modules())
+        gone = [name for name, module in self.modules.items() if now.get(name) is not module]
+        require(
+            not gone,
+            f"the model exchanges '{gone[0] if gone else ''}' for another module while it runs, as BigBird does for short "
+            f"sequences: settle that first (set_attention_type), or hand over a batch= like those it will be trained on",
+        )
+
     def _crossing(self) -> Iterator[AttentionCall]:
         for call in self.on[0].attention:
             inner = [name for name in call.modules if is_called_attention(self.modules[name])]
@@ -85,7 +78,7 @@ class _Search:
                 yield call
 
     def _silent_run(self, units: Sequence[Unit]) -> tuple[Trace, Trace]:
-        return self.probe.both(_these(units), _modules_of(units))
+        return self.probe.both(these(units), modules_of(units))
 
     def _silenceable(self, units: list[Unit]) -> list[Unit]:
         """As many as can be without an output becoming blind: the earlier ones first, so that the last ones stay."""
@@ -117,13 +110,13 @@ class _Search:
 
     def _leaks(self, sites: tuple[Site, ...]) -> tuple[str, ...]:
         """Modules whose attention changes the output, though it should be off, while these are."""
-        silent, off = _these(self.silenced), [site.name for site in sites]
+        silent, off = these(self.silenced), [site.name for site in sites]
         with standing_in(sites):
             closed = self.probe.forward(0)
-            if same_outputs(closed, self.probe.forward(0, silent, _modules_of(self.silenced, off))):
+            if same_outputs(closed, self.probe.forward(0, silent, modules_of(self.silenced, off))):
                 return ()
             calls = dict.fromkeys(call.modules[-1] for call in closed.attention if silent(call))
-            reach = [name for name in calls if not same_outputs(closed, self.probe.forward(0, _made_in(name)))]
+            reach = [name for name in calls if not same_outputs(closed, self.probe.forward(0, made_in(name)))]
         return tuple(reach) or tuple(calls)
 
     def _outermost(self, root: str, bare: bool = False) -> list[str]:
@@ -165,12 +158,12 @@ class _Search:
     def _fits(self, sites: tuple[Site, ...], hushed: tuple[Site, ...] | None = None) -> bool:
         """Whether standing in for these is the same as running them and taking zeros for what they give."""
         zeros: dict[str, str | None] = {site.name: None for site in hushed or sites}
-        wanted = self.probe.forward(0, _these(self.silenced), _modules_of(self.silenced) | zeros)
+        wanted = self.probe.forward(0, these(self.silenced), modules_of(self.silenced) | zeros)
         mine = {site.name for site in sites}
         others = {name: None for name in zeros if name not in mine}
         try:
             with standing_in(sites):
-                had = self.probe.forward(0, _these(self.silenced), _modules_of(self.silenced, mine) | others)
+                had = self.probe.forward(0, these(self.silenced), modules_of(self.silenced, mine) | others)
         except Exception:  # whatever a model makes of what it did not expect
             return False
         return same_outputs(had, wanted)
@@ -178,8 +171,12 @@ class _Search:
     def _kept_whole(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """Blocks around sites that hand their input through while these are off, instead of the sites in them."""
         with standing_in(sites):
-            closed = self.probe.both(_these(self.silenced))
-            learn = tuple(name for name, has in self.probe.gradients().items() if has)
+            closed = self.probe.both(these(self.silenced))
+            gradients = self.probe.gradients()
+        require(gradients is not None or self.probe.gradients() is None, UNTRAINABLE)
+        if gradients is None:
+            return sites
+        learn = tuple(name for name, has in gradients.items() if has)
         idle = [name for name in self._around(sites) if not any(each.startswith(f"{name}.") for each in learn)]
         whole = {name: keeps for name in idle if (keeps := _keeps(closed, name))}
         outer = [name for name in whole if not any(name.startswith(f"{other}.") for other in whole)]
@@ -197,7 +194,7 @@ class _Search:
     def _same_closed(self, sites: tuple[Site, ...], wanted: Trace) -> bool:
         try:
             with standing_in(sites):
-                return same_outputs(self.probe.forward(0, _these(self.silenced)), wanted)
+                return same_outputs(self.probe.forward(0, these(self.silenced)), wanted)
         except Exception:  # whatever a model makes of what it did not expect
             return False
 
@@ -206,8 +203,12 @@ class _Search:
         inside = tuple(f"{site.name}." for site in sites)
         open_ = self.probe.gradients()
         with standing_in(sites):
-            closed = [self.probe.gradients(which) for which in (0, 1)]
+            closed = [found for which in (0, 1) if (found := self.probe.gradients(which)) is not None]
             ran = self.probe.forward(0)
+        if open_ is None:
+            return (), (), ()
+        require(len(closed) == 2, UNTRAINABLE)
+        require(any(closed[0].values()) or not any(open_.values()), NOTHING_LEARNS)
         lost = [
             name
             for name, has in open_.items()
@@ -247,30 +248,6 @@ class _Search:
         )
 
 
-def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
-    """Or say who takes a softmax at all."""
-    if seen.attention or kernels:
-        return
-    modules = dict(model.named_modules())
-    takers = dict.fromkeys(call.modules[-1] for call in seen.softmax)
-    named = [f"'{name}' ({type(modules[name]).__name__})" for name in takers]
-    taken = f"a softmax of something else is taken in {', '.join(named[:6])}" if named else "nothing in it takes a softmax"
-    raise LabError(f"no softmax attention was seen in {type(model).__name__}: {taken}; name with modules= what should be off")
-
-
-def _these(units: Sequence[Unit]) -> Silent:
-    chosen = set(units)
-    return lambda call: call in chosen
-
-
-def _made_in(name: str) -> Silent:
-    return lambda call: call.modules[-1] == name
-
-
-def _modules_of(units: Sequence[Unit], but: Collection[str] = ()) -> dict[str, str | None]:
-    return {each: None for each in units if isinstance(each, str) and each not in but}
-
-
 def _is_nothing(calls: Sequence[ModuleCall]) -> bool:
     return all(call.nothing for call in calls)
 
@@ -294,18 +271,3 @@ def _given_another(call: ModuleCall) -> bool:
 
 def _is_handed_through(call: ModuleCall, name: str) -> bool:
     return name in call.given and call.given[name][1] == call.mark
-
-
-@contextmanager
-def standing_in(sites: Sequence[Site]) -> Iterator[None]:
-    """With these modules replaced, for a moment."""
-    before = [vars(site.module).get("forward") for site in sites]
-    for site in sites:
-        site.module.forward = site.stand_in
-    try:
-        yield
-    finally:
-        for site, own in zip(sites, before, strict=True):
-            del site.module.forward
-            if own is not None:
-                site.module.forward = own

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError
+from lengthlab.switch.module_call import ModuleCall, argument_names
 from lengthlab.switch.returns import Returns, returns_of
-from lengthlab.switch.trace import ModuleCall, argument_names
 
 PROJECTIONS = ("o_proj", "out_proj", "c_proj", "to_out", "wo", "out")
 """What the last map of attention is called. Where its output is not as wide as its input, so is the module's."""

@@ -122,7 +122,7 @@ def by_window(
     >>> import torch
     >>> attention = nn.MultiheadAttention(8, 2, batch_first=True)
     >>> model = nn.ModuleDict({"attention": attention})
-    >>> narrow = by_window(model, windows=[(0, 2), (100, 4)], until=200)
+    >>> narrow = by_window(model, windows=[(0, 2), (100, 4)], until=200, modules="attention")
     >>> x = torch.randn(1, 5, 8)
     >>> (attention(x, x, x)[1][0] > 0).int()
     tensor([[1, 1, 0, 0, 0],

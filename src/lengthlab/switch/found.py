@@ -1,0 +1,48 @@
+"""What a search for attention comes to, and what it says where it comes to nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from lengthlab.errors import LabError
+from lengthlab.switch.sites import Site
+from lengthlab.switch.trace import Trace
+
+UNTRAINABLE = (
+    "with its attention off the model cannot be trained, though it can with it on: its backward asks attention for a graph, as "
+    "that of reversible layers does; name other parts with modules="
+)
+NOTHING_LEARNS = (
+    "nothing would learn while attention is off: every parameter that is not frozen is attention's own, or read by it alone; "
+    "unfreeze something else, or put adapters on other parts as well"
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is off, what stays on, and what else stands still."""
+
+    sites: tuple[Site, ...]
+    left: tuple[str, ...] = ()
+    """Modules whose attention stays on: because it was asked for, or because it is needed."""
+    needed: tuple[str, ...] = ()
+    """Those of them without which some output would be the same for any input."""
+    starved: tuple[str, ...] = ()
+    """Parameters elsewhere that only attention feeds: their gradient is zero while it is off."""
+    idle: tuple[str, ...] = ()
+    """Parameters of attention that lie outside the sites: they have no gradient while it is off."""
+    unread: tuple[str, ...] = ()
+    """Modules, an encoder, that are read by attention alone: nothing in them learns while it is off."""
+
+
+def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
+    """Or say who takes a softmax at all."""
+    if seen.attention or kernels:
+        return
+    modules = dict(model.named_modules())
+    takers = dict.fromkeys(call.modules[-1] for call in seen.softmax)
+    named = [f"'{name}' ({type(modules[name]).__name__})" for name in takers]
+    taken = f"a softmax of something else is taken in {', '.join(named[:6])}" if named else "nothing in it takes a softmax"
+    raise LabError(f"no softmax attention was seen in {type(model).__name__}: {taken}; name with modules= what should be off")

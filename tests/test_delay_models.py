@@ -1,0 +1,96 @@
+"""Delayed attention in real models of kinds that were wrong once, each judged by numbers: see integrations/judge.py."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from peft import LoraConfig, PrefixTuningConfig, get_peft_model
+from torch import nn
+from transformers import BigBirdConfig, BigBirdForMaskedLM, LlamaConfig, LlamaForCausalLM, T5Config, T5ForConditionalGeneration
+
+import lengthlab as ll
+from lengthlab.errors import LabError
+from lengthlab.integrations.batches import batches_for
+from lengthlab.integrations.judge import Judge
+from lengthlab.integrations.small_models import SmallModel
+from lengthlab.switch import DelayWarning
+
+CAUSAL = ("bloom", "zamba", "zamba2", "gemma3n_text", "gemma4_text", "openai-gpt", "xlm", "xlnet", "longcat_flash", "jamba")
+MASKED = ("albert", "bert", "roberta", "electra", "mpnet", "layoutlm", "deberta", "deberta-v2", "longformer", "perceiver")
+VISION = ("siglip", "pvt_v2", "levit", "hiera", "vit")
+TYPES = [(name, kind) for kind, names in (("causal", CAUSAL), ("masked", MASKED), ("vision", VISION)) for name in names]
+SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 40}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "kind"), TYPES)
+def test_closed_it_adds_nothing_stands_still_and_opens_as_it_was(name: str, kind: str) -> None:
+    build = SmallModel(name, kind).build  # type: ignore[arg-type]
+    judge = Judge(build, batches_for(build()))
+    model = judge.model()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DelayWarning)
+        delay = ll.delay_attention(model)
+    judge.examine(model, delay)
+
+
+def tokens() -> torch.Tensor:
+    return torch.randint(3, 40, (2, 9), generator=torch.Generator().manual_seed(0))
+
+
+def test_the_first_layer_of_t5_alone_is_refused_since_the_others_read_its_positions() -> None:
+    torch.manual_seed(0)
+    model = T5ForConditionalGeneration(T5Config(d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2, vocab_size=40))
+    nn.init.normal_(model.encoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight)
+    delay = ll.delay_attention(model, modules="encoder.block.0.layer.0.SelfAttention")
+    with pytest.raises(LabError, match="table of relative positions"):
+        delay.check({"input_ids": tokens(), "decoder_input_ids": tokens()})
+
+
+def test_a_model_that_exchanges_its_attention_is_refused_and_left_as_it_was() -> None:
+    torch.manual_seed(0)
+    model = BigBirdForMaskedLM(BigBirdConfig(**SMALL, attention_type="block_sparse"))
+    before = dict(model.named_modules())
+    with pytest.raises(LabError, match=r"exchanges '.*attention.self' for another module while it runs"):
+        ll.delay_attention(model)
+    assert dict(model.named_modules()) == before
+    model.bert.set_attention_type("original_full")
+    assert ll.delay_attention(model).check({"input_ids": tokens()}).left == ()
+
+
+def llama() -> nn.Module:
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**SMALL))
+
+
+def test_adapters_on_attention_alone_are_refused() -> None:
+    model = get_peft_model(llama(), LoraConfig(target_modules=["q_proj", "v_proj"], r=2))
+    with pytest.raises(LabError, match="nothing would learn while attention is off"):
+        ll.delay_attention(model)
+
+
+def test_prefix_tuning_is_refused() -> None:
+    model = get_peft_model(llama(), PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2))
+    with pytest.raises(LabError, match="nothing would learn while attention is off"):
+        ll.delay_attention(model)
+
+
+def test_a_subclass_of_multihead_attention_is_found() -> None:
+    class Mine(nn.MultiheadAttention):
+        pass
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.mix, self.head = nn.Embedding(40, 16), Mine(16, 2, batch_first=True), nn.Linear(16, 40)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            x = self.table(tokens)
+            return self.head(x + self.mix(x, x, x, need_weights=False)[0])
+
+    torch.manual_seed(0)
+    delay = ll.delay_attention(Model())
+    assert [site.name for site in delay.sites] == ["mix"]
+    assert delay.check(tokens()).unused == ()
