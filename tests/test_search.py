@@ -101,17 +101,29 @@ def test_not_found_names_who_takes_a_softmax() -> None:
         ll.delay_attention(model_of(toys.Router))
 
 
-def test_attention_that_cannot_be_left_out_is_refused_with_what_to_do() -> None:
-    class Bare(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.qkv = nn.Linear(toys.WIDTH, 3 * toys.WIDTH)
+class Bare(nn.Module):
+    """Adds what it weighs to its input, with no map in between."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(toys.WIDTH, 3 * toys.WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + nn.functional.scaled_dot_product_attention(*toys.heads(x, self.qkv))
+
+
+def test_a_block_of_nothing_but_attention_hands_its_input_through() -> None:
+    (site,) = ll.delay_attention(toys.Model(Bare(), toys.Router())).sites
+    assert (site.name, str(site.stand_in)) == ("blocks.0", "its input")
+
+
+def test_attention_that_cannot_be_left_out_is_refused_with_what_to_do() -> None:
+    class Normed(Bare):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + nn.functional.scaled_dot_product_attention(*toys.heads(x, self.qkv))
+            return super().forward(x).tanh()
 
     with pytest.raises(LabError, match=r"'blocks.0', and no module in it can be left out: put what is added"):
-        ll.delay_attention(toys.Model(Bare()))
+        ll.delay_attention(toys.Model(Normed()))
 
 
 def test_maps_that_begin_with_zeros_hide_nothing() -> None:

@@ -118,10 +118,6 @@ SEQUENCES = {
     ),
 }
 CASES = IMAGES | SEQUENCES
-HIDDEN = "a product with a parameter between scores and softmax (nn.Linear over heads) hides them: blocks.*.attn is on unseen"
-HEAD_FIRST = "its head stands before its embedding, so that vectors are made up for it and no tokens: nothing is tried"
-TODAY = {("timm CaiT", False): HIDDEN, ("timm CaiT", True): HIDDEN, ("litgpt", True): HEAD_FIRST}
-"""What is wrong, on a batch of its own and on one that is made up."""
 RIGHT = [name for name, case in CASES.items() if not case.refused]
 REFUSED = [name for name, case in CASES.items() if case.refused]
 
@@ -160,8 +156,7 @@ def tries() -> Iterator[Any]:
     """Each case on a batch of its own, and on one that is made up."""
     for name in RIGHT:
         for made_up in (False,) if CASES[name].options else (False, True):
-            why = TODAY.get((name, made_up))
-            yield pytest.param(name, made_up, marks=[pytest.mark.xfail(reason=why, strict=True)] if why else [])
+            yield pytest.param(name, made_up)
 
 
 @pytest.mark.parametrize(("name", "made_up"), tries())
@@ -224,10 +219,7 @@ def test_what_is_off_stands_still_and_the_rest_learns_until_it_opens_as_it_was(n
         assert same(model(case.take(seed)), untouched(case.take(seed)))
 
 
-STALE = "LeViT keeps its biases as they were in its last evaluation, which was the trial, where zeros are disturbed"
-
-
-@pytest.mark.parametrize("name", ["timm ViT", pytest.param("timm LeViT", marks=pytest.mark.xfail(reason=STALE, strict=True))])
+@pytest.mark.parametrize("name", ["timm ViT", "timm LeViT"])
 def test_nothing_of_a_trial_stays_in_a_model_in_evaluation(name: str) -> None:
     model = made(CASES[name])
     expected = copy.deepcopy(model)(CASES[name].take(0))
@@ -259,7 +251,6 @@ def test_a_gated_delta_rule_is_not_taken_for_softmax_attention() -> None:
         delay_attention(of.fla("GatedDeltaNet"))
 
 
-@pytest.mark.xfail(reason="where nothing can be tried, the softmax of its router is taken for one of scores", strict=True)
 def test_a_gated_delta_rule_with_a_router_is_not_taken_for_softmax_attention() -> None:
     with pytest.raises(LabError, match=r"no softmax attention found in the model; name it: modules="):
         delay_attention(of.fla("Mom"))

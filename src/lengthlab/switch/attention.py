@@ -31,6 +31,8 @@ ATTENTION = {
 """Functions that weigh values by a softmax of scores."""
 SOFTMAX = {"softmax", "Softmax"}
 """What attention that is written out takes; so does linear attention, of queries and of keys, each by itself."""
+RECURRENT = ("delta_rule", "recurrent", "selective_scan", "linear_attn", "retention", "chunk_gla")
+"""Pieces of the names of functions that carry a state; a softmax beside them is a router's."""
 NAMES = ("atten", "attn", "mha")
 """What modules that do so are called."""
 
@@ -42,7 +44,8 @@ def is_attention(module: nn.Module) -> bool:
     (True, False, False)
     """
     mentioned = set(_mentioned(type(module))) if is_called_attention(module) else set()
-    linear = "linear" in type(module).__name__.lower()
+    carried = any(piece in name for name in mentioned for piece in RECURRENT)
+    linear = "linear" in type(module).__name__.lower() or carried
     return not ATTENTION.isdisjoint(mentioned) or (not SOFTMAX.isdisjoint(mentioned) and not linear)
 
 

@@ -98,11 +98,12 @@ def _sizes(config: Any, name: str) -> int:
 
 def _of_layers(model: nn.Module) -> Iterator[Tensor]:
     """As the first layers of a model ask for it: token ids, images, or sequences of vectors."""
+    table = next((module for module in model.modules() if isinstance(module, nn.Embedding)), None)
+    if table is not None:
+        yield from (_tokens(table.num_embeddings, length) for length in LENGTHS)
     seen = False
     for module in model.modules():
-        if isinstance(module, nn.Embedding) and not seen:
-            yield from (_tokens(module.num_embeddings, length) for length in LENGTHS)
-        elif isinstance(module, nn.Conv2d) and not seen:
+        if isinstance(module, nn.Conv2d) and not seen:
             yield from (_numbers(2, module.in_channels, side, side) for side in (32, 64, 224))
         elif isinstance(module, nn.MultiheadAttention) and not seen:
             yield _numbers(2, 11, module.embed_dim)

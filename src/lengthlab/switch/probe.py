@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from typing import Any
 
 import torch
@@ -143,7 +144,7 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
 
     Without its biases, what is made of nothing is nothing.
     """
-    as_it_was = [(module, dict(vars(module)), dict(module._modules)) for module in model.modules()]
+    as_it_was = [(module, _attributes(module), dict(module._modules)) for module in model.modules()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     with ExitStack() as after:
         after.callback(_make_as_before, as_it_was)
@@ -152,6 +153,14 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
         after.enter_context(_disturbed(model, biases))
         model.eval()
         yield
+
+
+def _attributes(module: nn.Module) -> dict[str, Any]:
+    """As they are, and a copy of what may be written to: a cache."""
+    return {
+        name: copy(value) if type(value) in (dict, list, set) and not name.startswith("_") else value
+        for name, value in vars(module).items()
+    }
 
 
 def _make_as_before(as_it_was: list[tuple[nn.Module, dict[str, Any], dict[str, nn.Module | None]]]) -> None:

@@ -48,7 +48,8 @@ class _Search:
         self.units: list[Unit] = [*self.on[0].attention, *kernels]
         self.kept = () if cross else tuple(self._crossing())
         self.silenced = self._silenceable([each for each in self.units if each not in self.kept])
-        off = self.probe.forward(0, these(self.silenced), modules_of(self.silenced))
+        self.off = self.probe.both(these(self.silenced), modules_of(self.silenced))
+        off = self.off[0]
         self.alone = {name for name, calls in off.modules.items() if _is_nothing(calls) and _is_something(self.on[0], name)}
 
     def found(self) -> Found:
@@ -102,11 +103,20 @@ class _Search:
         """Where attention still reaches the output, what only passes it on is off as well, a dropout; or an error."""
         leaks = self._leaks(sites)
         if leaks:
+            sites = self._with_blocks(sites, leaks)
+            leaks = self._leaks(sites)
+        if leaks:
             passing = [name for caller in leaks for name in self._outermost(caller, bare=True)]
             sites = self._fitting(list(dict.fromkeys([site.name for site in sites] + passing)))
             leaks = self._leaks(sites)
         require(not leaks and len(sites) > 0, self._nothing_to_skip(leaks or self._callers(self.units)))
         return sites
+
+    def _with_blocks(self, sites: tuple[Site, ...], leaks: Sequence[str]) -> tuple[Site, ...]:
+        """And the modules that add attention to their input and have nothing in them that could be off."""
+        kept = {name: keeps for name in leaks if name and (keeps := _keeps(self.off, name))}
+        chosen = (*sites, *(self._site(name, keeps) for name, keeps in kept.items()))
+        return chosen if kept and self._same_closed(chosen, self.off[0]) else sites
 
     def _leaks(self, sites: tuple[Site, ...]) -> tuple[str, ...]:
         """Modules whose attention changes the output, though it should be off, while these are."""

@@ -22,6 +22,7 @@ from lengthlab.switch.attention import calls_attention
 from lengthlab.switch.module_call import ModuleCall, leaves, mark, named_arguments, seen_call, silenced
 
 PRODUCTS = ("bmm", "mm", "baddbmm", "addmm", "addbmm", "dot", "mv", "linear", "matmul", "_grouped_mm")
+MAPS = (*PRODUCTS, "convolution")
 SOFTMAX = ("_softmax", "_safe_softmax", "softmax")
 COPIES = ("_to_copy", "clone")
 FUSED = ("scaled_dot_product", "multi_head_attention", "flash_attn", "efficient_attention", "transformer_encoder_layer")
@@ -65,6 +66,8 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._given: set[int] = set()
         """Parameters and buffers as they are: a product with one makes no scores, one with latents made of them does."""
         self._scores: set[int] = set()
+        self._mixed: set[int] = set()
+        """Scores that went through a product with a parameter, as talking heads mix theirs."""
         self._sums: set[int] = set()
         """Of scores: what Reformer subtracts from them before it takes the exponential, a softmax by hand."""
         self._kept: list[Tensor] = []
@@ -90,9 +93,14 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _is_attention(self, name: str, inputs: list[Tensor]) -> bool:
         if any(piece in name for piece in FUSED):
             return "backward" not in name
-        scores = any(_storage(each) in self._scores for each in inputs)
+        scores = any(_storage(each) in self._scores or self._is_mixed(each) for each in inputs)
         by_hand = name == "exp" and any(_storage(each) in self._sums for each in inputs)
         return (name in SOFTMAX and scores) or by_hand
+
+    def _is_mixed(self, tensor: Tensor) -> bool:
+        """Has heads or is square: else it might be what a router makes of values that were weighted and not mapped."""
+        shaped = tensor.dim() >= 4 or (tensor.dim() == 3 and tensor.shape[-1] == tensor.shape[-2])
+        return shaped and _storage(tensor) in self._mixed
 
     def _attend(self, name: str, out: Any) -> Any:
         place = name, tuple(self.stack[1:])
@@ -110,8 +118,10 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         factors = [each for each in (inputs[1:] if "add" in name else inputs) if _storage(each) not in self._given]
         made = name in PRODUCTS and len(factors) >= 2 and bool(fluid)
         cast = name in COPIES and all(_storage(each) in self._given for each in inputs)
-        plain = name not in PRODUCTS and name not in SOFTMAX
+        plain = name not in MAPS and name not in SOFTMAX
         score = made or (plain and any(_storage(each) in self._scores for each in inputs))
+        given = name in MAPS and not made and any(_storage(each) in self._scores for each in inputs)
+        mixed = given or (plain and any(_storage(each) in self._mixed for each in inputs))
         summed = name == "logsumexp" and score
         ready = name == "sub" and len(inputs) > 1 and _storage(inputs[1]) in self._sums
         changed = [*outputs, *inputs[:1]] if name.endswith("_") else outputs  # in place
@@ -120,6 +130,7 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if cast or not any(_storage(each) == _storage(other) for other in inputs):  # a view is what it is a view of
                 self._label(each, self._given, cast)
             self._label(each, self._scores, score and not summed)
+            self._label(each, self._mixed, mixed and not score)
             self._label(each, self._sums, summed or ready)
 
     def _label(self, tensor: Tensor, labelled: set[int], has: bool = True) -> None:
