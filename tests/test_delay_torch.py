@@ -588,7 +588,7 @@ def undecided() -> nn.Module:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: delay_attention(nn.Sequential(nn.Linear(2, 2))), "no softmax attention found in the model; name it"),
+        (lambda: delay_attention(nn.Sequential(nn.Linear(2, 2))), "no softmax attention found in Sequential"),
         (lambda: delay(gpt(), lambda name, module: False), "the predicate is true of no module of the model"),
         (lambda: delay(gpt(), []), "no part is named"),
         (lambda: delay(gpt(), "h.*.attm"), "no part of the model is named 'h.*.attm'; did you mean 'attn'?"),

@@ -296,7 +296,7 @@ def test_a_fit_of_another_model_starts_afresh() -> None:
 
 def test_a_delay_that_is_made_already_can_be_given() -> None:
     model = Mixer()
-    stages = Stages(delay(model, "attention", until=1), delay(model, "first", until=3))
+    stages = Stages(delay(model, "attention", until=1), delay(model, "first", until=3, instead="input"))
     callback = DelayedAttention(delay=stages)
     diary = Recorder(callback)
     trainer_with(callback, diary, epochs=2, gradient_clip_val=1.0).fit(model, batches())

@@ -97,7 +97,7 @@ def test_attention_in_a_module_and_in_a_function_is_closed_in_both() -> None:
 
 
 def test_not_found_names_who_takes_a_softmax() -> None:
-    with pytest.raises(LabError, match=r"no softmax attention was seen in Model: a softmax .* in 'blocks.0' \(Router\)"):
+    with pytest.raises(LabError, match=r"no softmax attention found in Model: a softmax .* in 'blocks.0' \(Router\)"):
         ll.delay_attention(model_of(toys.Router))
 
 
@@ -234,3 +234,28 @@ def test_every_spelling_of_attention_is_one_call() -> None:
     seen = watch_forward(model, lambda: model(tokens), tokens)
     assert [call.modules[-1] for call in seen.attention] == ["blocks.0.attn", "blocks.1"]
     assert [call.modules[-1] for call in seen.softmax] == ["blocks.2", "blocks.3", "blocks.3"]
+
+
+def test_where_no_batch_can_be_made_up_it_is_found_by_names_and_says_so() -> None:
+    class Curious(toys.Model):
+        """Takes something that nobody would guess."""
+
+        def forward(self, tokens: torch.Tensor, how: str) -> torch.Tensor:
+            return super().forward(tokens) * len(how)
+
+    torch.manual_seed(0)
+    model = Curious(toys.Plain())
+    with pytest.warns(DelayWarning, match="nothing was tried, since no batch could be made up: hand over batch="):
+        delay = ll.delay_attention(model)
+    assert delay.check((toys.tokens(), "so")).off == ("blocks.0.attn",)
+    delay.remove()
+    assert ll.delay_attention(model, batch=(toys.tokens(), "so")).whole
+
+
+def test_a_link_of_a_chain_hands_its_input_on() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(toys.WORDS, toys.WIDTH), toys.Attention(), nn.Linear(toys.WIDTH, toys.WORDS))
+    delay = ll.delay_attention(model)
+    assert [(site.name, str(site.stand_in)) for site in delay.sites] == [("1", "its input")]
+    assert torch.equal(model(toys.tokens()), model[2](model[0](toys.tokens())))
+    assert delay.check(toys.tokens()).left == ()

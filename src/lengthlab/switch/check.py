@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from torch import nn
 
 from lengthlab.errors import LabError, explain, require
+from lengthlab.switch.forwards import Switched
 from lengthlab.switch.found import NOTHING_LEARNS
 from lengthlab.switch.inputs import as_example
 from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
@@ -17,8 +18,19 @@ from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
 
-if TYPE_CHECKING:
-    from lengthlab.switch.delay import Delay
+
+class Checked(Protocol):
+    """As much of a delay as is looked at."""
+
+    is_open: bool
+    sites: tuple[Site, ...]
+    forwards: list[Switched]
+    starved: tuple[nn.Parameter, ...]
+    whole: bool
+
+    def modules_left(self) -> list[nn.Module]: ...
+
+    def starve(self, parameters: Iterable[nn.Parameter]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class DelayReport:
         return "\n".join(lines)
 
 
-def check_delays(delays: Sequence[Delay], model: nn.Module, batch: Any) -> DelayReport:
+def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> DelayReport:
     """Try what is closed of some delays; what fails is an error that names the module and what to do."""
     delays = [each for each in delays if not each.is_open]
     require(len(delays) > 0, "the delay is open: there is nothing to check; check it before it opens")
@@ -71,7 +83,8 @@ def check_delays(delays: Sequence[Delay], model: nn.Module, batch: Any) -> Delay
         gradients = probe.gradients()
     if gradients is None or on_gradients is None:
         return DelayReport(tuple(names), left, unused, (), ())
-    require(any(gradients.values()) or not any(on_gradients.values()), NOTHING_LEARNS)
+    frozen = any(not each.requires_grad for each in model.parameters())
+    require(not frozen or any(gradients.values()) or not any(on_gradients.values()), NOTHING_LEARNS)
     _require_no_gradient(names, gradients)
     lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
     named = dict(model.named_parameters())
@@ -157,7 +170,7 @@ def _require_no_gradient(names: Mapping[str, Site], gradients: Mapping[str, bool
             require(not has, f"'{name}.{inner}' is off and has a gradient: it is used from outside its module")
 
 
-def _attention_left(probe: Probe, closed: Trace, delays: Sequence[Delay]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _attention_left(probe: Probe, closed: Trace, delays: Sequence[Checked]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where attention is still computed: with and without effect on the output. Where it should be off, an error."""
     off = {site.module for delay in delays for site in delay.sites}
     kernels = {name: None for name in statically_attention(probe.model, closed) if probe.model.get_submodule(name) not in off}
@@ -213,7 +226,7 @@ def _list(names: tuple[str, ...]) -> str:
 
 
 @contextmanager
-def _open(delays: Sequence[Delay]) -> Iterator[None]:
+def _open(delays: Sequence[Checked]) -> Iterator[None]:
     """With what the modules do when they are on, for a moment, under whatever is put around it."""
     ours = [(site.module, forward) for delay in delays for site, forward in zip(delay.sites, delay.forwards, strict=True)]
     does = [forward.does for _, forward in ours]

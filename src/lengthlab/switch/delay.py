@@ -23,7 +23,8 @@ from lengthlab.switch.cause import name_of, why
 from lengthlab.switch.check import DelayReport, check_delays
 from lengthlab.switch.copies import Follower, Mirror, same_sites
 from lengthlab.switch.forwards import Switched, put, require_ours, take_away
-from lengthlab.switch.hooks import HELD, clear, hold, look, untouched
+from lengthlab.switch.hooks import HELD, clear, look, untouched
+from lengthlab.switch.hooks import hold as hold_gradient
 from lengthlab.switch.opening import Opening, Ramped
 from lengthlab.switch.sites import Site, unwrapped
 from lengthlab.switch.stand_in import Forward
@@ -85,7 +86,7 @@ class Delay:
         for parameter in self.parameters():
             parameter.grad = None
         self.is_open, self.opened_at = False, None
-        self._hold()
+        self.hold()
         self._tell()
 
     def closed_forward(self, site: Site, ours: Switched) -> Forward:
@@ -105,7 +106,7 @@ class Delay:
                 self._ramps.append(Ramped(ours.real(site.module), site.stand_in))
                 put(site.module, ours, self._ramps[-1])
                 site.module.register_forward_pre_hook(untouched)
-        self._hold()
+        self.hold()
         self._tell()
 
     def check(self, batch: Any, model: nn.Module | None = None) -> DelayReport:
@@ -123,7 +124,7 @@ class Delay:
     def starve(self, parameters: Iterable[nn.Parameter]) -> None:
         """Hold these still as well while closed: only what is off feeds them."""
         self.starved = tuple(dict.fromkeys((*self.starved, *parameters)))
-        self._hold()
+        self.hold()
 
     def modules_left(self) -> list[nn.Module]:
         """Those whose attention stays on."""
@@ -202,7 +203,7 @@ class Delay:
         """Leave the model as it was found."""
         self.is_open = True
         self._restore()
-        self._hold()
+        self.hold()
         while self._watches:
             self._watches.pop().remove()
         while self.followers:
@@ -308,17 +309,17 @@ class Delay:
         copied.followers = copy.deepcopy([each for each in self.followers if not isinstance(each, Mirror)], memo)
         copied._watches, copied._drops = [], []
         copied._first = [ref(parameter) for parameter in copied.parameters()]
-        copied._hold()
+        copied.hold()
         HELD.update({site.module: ref(copied) for site in copied.sites})
         return copied
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
         """Keep gradients from starved parameters while closed, and tell the watches how it is now."""
         self.is_looked_at = False
         while self._drops:
             self._drops.pop().remove()
         if not self.is_open:
-            self._drops = [hold(each) for each in self.starved]
+            self._drops = [hold_gradient(each) for each in self.starved]
         for watch in self._watches:
             watch.turn()
 

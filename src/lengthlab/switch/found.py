@@ -45,4 +45,4 @@ def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
     takers = dict.fromkeys(call.modules[-1] for call in seen.softmax)
     named = [f"'{name}' ({type(modules[name]).__name__})" for name in takers]
     taken = f"a softmax of something else is taken in {', '.join(named[:6])}" if named else "nothing in it takes a softmax"
-    raise LabError(f"no softmax attention was seen in {type(model).__name__}: {taken}; name with modules= what should be off")
+    raise LabError(f"no softmax attention found in {type(model).__name__}: {taken}; name with modules= what should be off")

@@ -93,7 +93,7 @@ class GradualDelay(Delay):
             return
         was, self.is_open = self.is_open, self.apply(steps)
         if was != self.is_open:
-            self._hold()
+            self.hold()
         if not self.is_open:  # a gradient of zeros, left by zero_grad(set_to_none=False), would let the optimizer move it
             for parameter in self.parameters():
                 parameter.grad = None

@@ -147,7 +147,7 @@ def _other(value: Any) -> Any:
         return _other_tensor(value)
     if isinstance(value, Mapping):
         return {name: each if _is_fixed(str(name)) else _other(each) for name, each in value.items()}
-    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+    if type(value) in (tuple, list):
         return type(value)(_other(each) for each in value)
     if is_dataclass(value) and not isinstance(value, type):
         changed = {each.name: _other(getattr(value, each.name)) for each in fields(value) if each.init}

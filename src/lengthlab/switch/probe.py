@@ -144,6 +144,7 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
 
     Without its biases, what is made of nothing is nothing.
     """
+    # Private, as below: what a module exchanges while it runs.
     as_it_was = [(module, _attributes(module), dict(module._modules)) for module in model.modules()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     with ExitStack() as after:
@@ -172,7 +173,7 @@ def _make_as_before(as_it_was: list[tuple[nn.Module, dict[str, Any], dict[str, n
         now.update(attributes)
         # Private: where torch keeps the modules in a module. If it goes, those that were exchanged stay.
         module._modules.clear()
-        module._modules.update(children)
+        module._modules.update(children)  # private, as above
 
 
 def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
@@ -186,23 +187,32 @@ def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
 def _disturbed(model: nn.Module, biases: bool) -> Iterator[None]:
     """Many models begin with gates, scales or maps that let nothing through yet. Their values are exchanged, not written to."""
     generator = torch.Generator().manual_seed(0)
-    saved: list[tuple[nn.Parameter, Tensor]] = []
+    exchanged: list[tuple[nn.Parameter, Tensor]] = []
+    written: list[tuple[Tensor, Tensor]] = []
     try:
         for name, parameter in model.named_parameters():
-            if type(parameter.data) is not Tensor or not parameter.is_floating_point():  # a shard, a quantized one
+            values = parameter.data.to_local() if hasattr(parameter.data, "to_local") else parameter.data  # of a shard
+            if type(values) is not Tensor or not values.is_floating_point():  # a quantized one
                 continue
             if "bias" in name and parameter.dim() == 1:
-                instead = None if biases else torch.zeros_like(parameter.data)
+                instead = None if biases else torch.zeros_like(values)
             else:
-                drawn = torch.randn(parameter.shape, generator=generator) if _is_shut(parameter.data) else None
-                instead = None if drawn is None else drawn.to(parameter.data) * 0.1
-            if instead is not None:
-                saved.append((parameter, parameter.data))
+                drawn = torch.randn(values.shape, generator=generator) if _is_shut(values) else None
+                instead = None if drawn is None else drawn.to(values) * 0.1
+            if instead is None:
+                continue
+            if not hasattr(parameter.data, "to_local"):
+                exchanged.append((parameter, parameter.data))
                 parameter.data = instead
+            else:
+                written.append((values, values.clone()))
+                values.copy_(instead)
         yield
     finally:
-        for parameter, before in saved:
+        for parameter, before in exchanged:
             parameter.data = before
+        for values, before in written:
+            values.copy_(before)
 
 
 def _is_shut(values: Tensor) -> bool:

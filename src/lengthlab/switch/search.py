@@ -17,7 +17,7 @@ from lengthlab.switch.found import NOTHING_LEARNS, UNTRAINABLE, Found, require_a
 from lengthlab.switch.inputs import Example
 from lengthlab.switch.module_call import ModuleCall
 from lengthlab.switch.probe import Probe, at_rest, moved_outputs, same_outputs, was_at_work
-from lengthlab.switch.silence import Unit, made_in, modules_of, standing_in, these
+from lengthlab.switch.silence import Unit, made_in, standing_in, these
 from lengthlab.switch.sites import Site, with_shared
 from lengthlab.switch.stand_in import recorded_stand_in
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
@@ -45,10 +45,12 @@ class _Search:
         require(any(moved_outputs(*self.on)), "the output of the model is the same for any input: give it another batch=")
         kernels = statically_attention(model, self.on[0])
         require_attention(model, self.on[0], bool(kernels))
-        self.units: list[Unit] = [*self.on[0].attention, *kernels]
+        self.links = self._links()
+        calls = [call for call in self.on[0].attention if not any(name in self.links for name in call.modules)]
+        self.units: list[Unit] = [*calls, *(name for name in kernels if name not in self.links), *self.links]
         self.kept = () if cross else tuple(self._crossing())
         self.silenced = self._silenceable([each for each in self.units if each not in self.kept])
-        self.off = self.probe.both(these(self.silenced), modules_of(self.silenced))
+        self.off = self.probe.both(these(self.silenced), self._hushed(self.silenced))
         off = self.off[0]
         self.alone = {name for name, calls in off.modules.items() if _is_nothing(calls) and _is_something(self.on[0], name)}
 
@@ -58,6 +60,31 @@ class _Search:
         left = [each for each in self.units if each not in self.silenced]
         needed = [each for each in left if each not in self.kept]
         return Found(with_shared(self.model, sites), self._callers(left), self._callers(needed), starved, idle, unread)
+
+    def _links(self) -> dict[str, str]:
+        """Links of chains with attention in them that have the only way to the output, and the input that each hands on."""
+        asked, found = moved_outputs(*self.on), {}
+        for name in dict.fromkeys(name for call in self.on[0].attention for name in call.modules if name):
+            calls, parent = self.on[0].modules[name], self.modules[name.rpartition(".")[0]]
+            like = next((each for each, (shape, _) in calls[0].given.items() if shape == calls[0].shape), None)
+            inside = any(name.startswith(f"{other}.") for other in found)
+            if (
+                like is None
+                or inside
+                or not isinstance(parent, nn.Sequential)
+                or next(iter(parent.children())) is self.modules[name]
+            ):
+                continue
+            blind = [self._moves({name: each}) != asked for each in (None, like)]
+            found |= {name: like} if blind == [True, False] else {}
+        return found
+
+    def _moves(self, hushed: dict[str, str | None]) -> tuple[bool, ...]:
+        return moved_outputs(*self.probe.both(hushed=hushed))
+
+    def _hushed(self, units: Sequence[Unit], but: Collection[str] = ()) -> dict[str, str | None]:
+        """The modules among them, each with what it hands on."""
+        return {each: self.links.get(each) for each in units if isinstance(each, str) and each not in but}
 
     def _callers(self, units: Sequence[Unit]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each if isinstance(each, str) else each.modules[-1] for each in units))
@@ -79,7 +106,7 @@ class _Search:
                 yield call
 
     def _silent_run(self, units: Sequence[Unit]) -> tuple[Trace, Trace]:
-        return self.probe.both(these(units), modules_of(units))
+        return self.probe.both(these(units), self._hushed(units))
 
     def _silenceable(self, units: list[Unit]) -> list[Unit]:
         """As many as can be without an output becoming blind: the earlier ones first, so that the last ones stay."""
@@ -101,13 +128,16 @@ class _Search:
 
     def _complete(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """Where attention still reaches the output, what only passes it on is off as well, a dropout; or an error."""
+        links = tuple(self._site(name, keeps) for name, keeps in self.links.items() if name in self.silenced)
+        sites = (*sites, *links)
         leaks = self._leaks(sites)
         if leaks:
             sites = self._with_blocks(sites, leaks)
             leaks = self._leaks(sites)
         if leaks:
             passing = [name for caller in leaks for name in self._outermost(caller, bare=True)]
-            sites = self._fitting(list(dict.fromkeys([site.name for site in sites] + passing)))
+            names = [site.name for site in sites if site.name not in self.links]
+            sites = (*self._fitting(list(dict.fromkeys(names + passing))), *links)
             leaks = self._leaks(sites)
         require(not leaks and len(sites) > 0, self._nothing_to_skip(leaks or self._callers(self.units)))
         return sites
@@ -123,7 +153,7 @@ class _Search:
         silent, off = these(self.silenced), [site.name for site in sites]
         with standing_in(sites):
             closed = self.probe.forward(0)
-            if same_outputs(closed, self.probe.forward(0, silent, modules_of(self.silenced, off))):
+            if same_outputs(closed, self.probe.forward(0, silent, self._hushed(self.silenced, off))):
                 return ()
             calls = dict.fromkeys(call.modules[-1] for call in closed.attention if silent(call))
             reach = [name for name in calls if not same_outputs(closed, self.probe.forward(0, made_in(name)))]
@@ -168,12 +198,12 @@ class _Search:
     def _fits(self, sites: tuple[Site, ...], hushed: tuple[Site, ...] | None = None) -> bool:
         """Whether standing in for these is the same as running them and taking zeros for what they give."""
         zeros: dict[str, str | None] = {site.name: None for site in hushed or sites}
-        wanted = self.probe.forward(0, these(self.silenced), modules_of(self.silenced) | zeros)
+        wanted = self.probe.forward(0, these(self.silenced), self._hushed(self.silenced) | zeros)
         mine = {site.name for site in sites}
         others = {name: None for name in zeros if name not in mine}
         try:
             with standing_in(sites):
-                had = self.probe.forward(0, these(self.silenced), modules_of(self.silenced, mine) | others)
+                had = self.probe.forward(0, these(self.silenced), self._hushed(self.silenced, mine) | others)
         except Exception:  # whatever a model makes of what it did not expect
             return False
         return same_outputs(had, wanted)
@@ -218,7 +248,8 @@ class _Search:
         if open_ is None:
             return (), (), ()
         require(len(closed) == 2, UNTRAINABLE)
-        require(any(closed[0].values()) or not any(open_.values()), NOTHING_LEARNS)
+        frozen = any(not each.requires_grad for each in self.model.parameters())
+        require(not frozen or any(closed[0].values()) or not any(open_.values()), NOTHING_LEARNS)
         lost = [
             name
             for name, has in open_.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from lengthlab.switch.probe import Silent
@@ -20,10 +20,6 @@ def these(units: Sequence[Unit]) -> Silent:
 
 def made_in(name: str) -> Silent:
     return lambda call: call.modules[-1] == name
-
-
-def modules_of(units: Sequence[Unit], but: Collection[str] = ()) -> dict[str, str | None]:
-    return {each: None for each in units if isinstance(each, str) and each not in but}
 
 
 @contextmanager

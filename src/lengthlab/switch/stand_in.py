@@ -110,7 +110,7 @@ def recorded_stand_in(module: nn.Module, calls: Sequence[ModuleCall], keeps: str
     if like is None or len(alike) > 1 or calls[0].values < 0:
         return None
     widths = {call.shape[-1] for call in calls if call.shape}
-    cache = next((place for place, name in calls[0].passed if name in CACHES), None)
+    cache = next((place for place, name in calls[0].passed if name in CACHES), _cache_of(module, calls[0].values))
     layers = [layer for each in module.modules() if isinstance(layer := getattr(each, "layer_idx", None), int)]
     names = argument_names(module)
     return StandIn(
@@ -121,6 +121,15 @@ def recorded_stand_in(module: nn.Module, calls: Sequence[ModuleCall], keeps: str
         layers[0] if layers else None,
         names.index(like) if like in names else 0,
     )
+
+
+def _cache_of(module: nn.Module, values: int) -> int | None:
+    """Which value is the cache, by its code: where there was none to be handed through."""
+    try:
+        read = returns_of("", module)
+    except LabError:
+        return None
+    return read.cache if read.values == values else None
 
 
 def _tells(call: ModuleCall, name: str) -> bool:

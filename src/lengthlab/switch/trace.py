@@ -21,6 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from lengthlab.switch.attention import calls_attention
 from lengthlab.switch.module_call import ModuleCall, leaves, mark, named_arguments, seen_call, silenced
 
+# Private by their names: operations below autograd, which every spelling comes down to. If one goes, attention that comes down
+# to it is not found.
 PRODUCTS = ("bmm", "mm", "baddbmm", "addmm", "addbmm", "dot", "mv", "linear", "matmul", "_grouped_mm")
 MAPS = (*PRODUCTS, "convolution")
 SOFTMAX = ("_softmax", "_safe_softmax", "softmax")
