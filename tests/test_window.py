@@ -215,7 +215,7 @@ def test_a_window_on_our_own_attention_is_a_band_whichever_queries_are_named(pos
     model = models.hybrid_block(width=16, blocks=2, heads=2, positions=positions, scores=scores)
     network = model.build(20)
     whole = logits(network, tokens(), Layout())
-    by_window(network, W)
+    by_window(network, W, modules=["attend"])
     every = logits(network, tokens(), Layout())
     assert (every - whole).abs().max() > 1e-4
     query = torch.tensor([[1, 7], [8, 4]])

@@ -7,6 +7,7 @@ buffers, modes and hooks are afterwards what they were.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from contextlib import nullcontext
 from typing import Any
@@ -36,6 +37,8 @@ class FirstBatch:
     def _keep(self, module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         if torch.compiler.is_compiling():
             self._compiled = True
+        elif not _takes(module, inputs, named):  # Lightning under DDP has its training step there
+            return
         elif self._call is None and module.training and torch.is_grad_enabled():
             self._call = module, inputs, dict(named), _autocast(inputs, named)
 
@@ -60,6 +63,15 @@ class FirstBatch:
         while self._hooks:
             self._hooks.pop().remove()
         self._call = None
+
+
+def _takes(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether these are arguments of the module's own forward."""
+    try:
+        inspect.signature(type(module).forward).bind(module, *inputs, **named)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _tensors(inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:

@@ -7,7 +7,7 @@ and hands its input through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from torch import nn
 
@@ -63,7 +63,8 @@ class _Search:
 
     def _links(self) -> dict[str, str]:
         """Links of chains with attention in them that have the only way to the output, and the input that each hands on."""
-        asked, found = moved_outputs(*self.on), {}
+        asked = moved_outputs(*self.on)
+        found: dict[str, str] = {}
         for name in dict.fromkeys(name for call in self.on[0].attention for name in call.modules if name):
             calls, parent = self.on[0].modules[name], self.modules[name.rpartition(".")[0]]
             like = next((each for each, (shape, _) in calls[0].given.items() if shape == calls[0].shape), None)
@@ -217,7 +218,10 @@ class _Search:
         if gradients is None:
             return sites
         learn = tuple(name for name, has in gradients.items() if has)
-        idle = [name for name in self._around(sites) if not any(each.startswith(f"{name}.") for each in learn)]
+        off = {site.name for site in sites}
+        bare = [call for call in self.on[0].attention if off.isdisjoint(call.modules)]  # computed for nothing
+        around = [name for name in self._around(sites) if any(name in call.modules for call in bare)]
+        idle = [name for name in around if not any(each.startswith(f"{name}.") for each in learn)]
         whole = {name: keeps for name in idle if (keeps := _keeps(closed, name))}
         outer = [name for name in whole if not any(name.startswith(f"{other}.") for other in whole)]
         rest = [site for site in sites if not any(site.name.startswith(f"{name}.") for name in outer)]
@@ -265,7 +269,8 @@ class _Search:
         """The outermost modules around sites in which something has lost its gradient and nothing has one."""
         if not any(call in self.silenced for call in self._crossing()):
             return ()
-        around = sorted(self._around(sites), key=len)
+        crossing = {name for call in self._crossing() for name in call.modules}
+        around = sorted(self._around(sites) - crossing, key=len)
         dead = [
             name
             for name in around

@@ -25,7 +25,9 @@ from lengthlab.switch.module_call import ModuleCall, leaves, mark, named_argumen
 # to it is not found.
 PRODUCTS = ("bmm", "mm", "baddbmm", "addmm", "addbmm", "dot", "mv", "linear", "matmul", "_grouped_mm")
 MAPS = (*PRODUCTS, "convolution")
+# Private, too: if they go, so does what they find.
 SOFTMAX = ("_softmax", "_safe_softmax", "softmax")
+# Private, too: if it goes, a router under autocast is taken for attention.
 COPIES = ("_to_copy", "clone")
 FUSED = ("scaled_dot_product", "multi_head_attention", "flash_attn", "efficient_attention", "transformer_encoder_layer")
 """Pieces of the names of operations that are attention as a whole."""
