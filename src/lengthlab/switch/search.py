@@ -65,10 +65,13 @@ class _Search:
         """Links of chains with attention in them that have the only way to the output, and the input that each hands on."""
         asked = moved_outputs(*self.on)
         found: dict[str, str] = {}
+        silent = self.probe.both(lambda call: True)
+        if all(now or not before for before, now in zip(asked, moved_outputs(*silent), strict=False)):
+            return found
         for name in dict.fromkeys(name for call in self.on[0].attention for name in call.modules if name):
             calls, parent = self.on[0].modules[name], self.modules[name.rpartition(".")[0]]
             like = next((each for each, (shape, _) in calls[0].given.items() if shape == calls[0].shape), None)
-            inside = any(name.startswith(f"{other}.") for other in found)
+            inside = any(name.startswith(f"{other}.") for other in found) or not _is_nothing(silent[0].modules.get(name, []))
             if (
                 like is None
                 or inside
@@ -274,7 +277,10 @@ class _Search:
         dead = [
             name
             for name in around
-            if any(each.startswith(f"{name}.") for each in lost) and not any(each.startswith(f"{name}.") for each in learn)
+            if any(
+                each.startswith(f"{name}.") and self.model.get_parameter(each).dim() > 1 for each in lost
+            )  # more than a norm
+            and not any(each.startswith(f"{name}.") for each in learn)
         ]
         return tuple(name for name in dead if not any(name.startswith(f"{other}.") for other in dead))
 
