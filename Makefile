@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test torture test-libraries pages survey clean
+.PHONY: demo test test-real torture test-libraries pages survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -12,6 +12,10 @@ test: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# The switch in real models, in several processes, in trainers, compiled.
+test-real: .venv/test
+	$(BIN)/pytest -n 2 --dist loadfile tests/real
 
 # A thousand wrong inputs, broken folders and killed runs, each of which must end in one line.
 torture: .venv/test

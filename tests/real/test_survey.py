@@ -21,7 +21,7 @@ from lengthlab.report.markdown import markdown
 from lengthlab.report.survey_page import right_in, survey_page
 from lengthlab.switch import Delay, delay, delay_attention
 
-PAGE = Path(__file__).parent.parent / "docs" / "survey.md"
+PAGE = Path(__file__).parents[2] / "docs" / "survey.md"
 SAMPLE = {
     "causal": ("llama", "gpt2", "mixtral", "jamba", "opt", "phi", "gptj", "qwen3_moe", "mllama", "bloom", "gemma2"),
     "masked": ("bert", "albert", "modernbert", "distilbert", "xlm"),
