@@ -148,11 +148,14 @@ def _tried(model: nn.Module, batch: Any, cross: bool) -> Found | None:
             return search(model, as_example(batch, model), cross)
         except (RuntimeError, TypeError, ValueError, IndexError, KeyError, AssertionError) as error:
             raise LabError(f"the model does not run on the batch ({explain(error)}): hand over one that it takes") from error
+    untrained: Found | None = None
     for example in made_up(model) if _has_values(model) else ():
         with suppress(RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError):
-            if runs(model, example):
-                return search(model, example, cross)
-    return None
+            found = search(model, example, cross) if runs(model, example) else None
+            if found is not None and found.known:
+                return found
+            untrained = untrained or found
+    return untrained
 
 
 def _has_values(model: nn.Module) -> bool:

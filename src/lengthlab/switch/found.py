@@ -33,6 +33,8 @@ class Found:
     """Parameters elsewhere that only attention feeds: their gradient is zero while it is off."""
     idle: tuple[str, ...] = ()
     """Parameters of attention that lie outside the sites: they have no gradient while it is off."""
+    known: bool = True
+    """Whether the model could be trained on the example, so that its gradients were seen."""
     unread: tuple[str, ...] = ()
     """Modules, an encoder, that are read by attention alone: nothing in them learns while it is off."""
 

@@ -59,7 +59,8 @@ class _Search:
         starved, idle, unread = self._starved(sites)
         left = [each for each in self.units if each not in self.silenced]
         needed = [each for each in left if each not in self.kept]
-        return Found(with_shared(self.model, sites), self._callers(left), self._callers(needed), starved, idle, unread)
+        beside = self._callers(left), self._callers(needed), starved, idle, self.trained
+        return Found(with_shared(self.model, sites), *beside, unread)
 
     def _links(self) -> dict[str, str]:
         """Links of chains with attention in them that have the only way to the output, and the input that each hands on."""
@@ -252,6 +253,7 @@ class _Search:
         with standing_in(sites):
             closed = [found for which in (0, 1) if (found := self.probe.gradients(which)) is not None]
             ran = self.probe.forward(0)
+        self.trained = open_ is not None
         if open_ is None:
             return (), (), ()
         require(len(closed) == 2, UNTRAINABLE)

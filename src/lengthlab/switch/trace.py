@@ -124,7 +124,9 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         cast = name in COPIES and all(_storage(each) in self._given for each in inputs)
         plain = name not in MAPS and name not in SOFTMAX
         score = made or (plain and any(_storage(each) in self._scores for each in inputs))
-        given = name in MAPS and not made and any(_storage(each) in self._scores for each in inputs)
+        # As many as before: a router, or what mixes streams, makes others of them.
+        sizes = {each.numel() for each in inputs if _storage(each) in self._scores}
+        given = name in MAPS and not made and any(each.numel() in sizes for each in outputs)
         mixed = given or (plain and any(_storage(each) in self._mixed for each in inputs))
         summed = name == "logsumexp" and score
         ready = name == "sub" and len(inputs) > 1 and _storage(inputs[1]) in self._sums
