@@ -287,9 +287,10 @@ class _Search:
         return tuple(name for name in dead if not any(name.startswith(f"{other}.") for other in dead))
 
     def _all_needed(self) -> str:
-        names = ", ".join(f"'{name}'" for name in self._callers(self.units)[:3])
+        names = ", ".join(f"'{name}'" for name in self._callers(self.units)[:3] if name)
+        which = f" ({names})" if names else ""
         return (
-            f"without its attention ({names}) the output of the model is the same for any input: nothing else brings the input "
+            f"without its attention{which} the output of the model is the same for any input: nothing else brings the input "
             f"there, so nothing can be delayed; name with modules= what should be off in spite of that"
         )
 
