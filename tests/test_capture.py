@@ -128,6 +128,26 @@ def test_two_captured_runs_with_dropout_draw_beside_each_other_what_they_draw_al
         assert stepper._heard_K.tolist() == pytest.approx(expected, abs=2e-3)
 
 
+OPENINGS = {"by chance": ll.Chance(0.5), "a window": ll.Window(((0, 2), (30, 4))), "layers": ll.Layers(every=20)}
+
+
+@pytest.mark.parametrize("way", OPENINGS)
+def test_steps_in_which_something_opens_are_made_one_by_one_and_the_others_captured(way: str) -> None:
+    run = run_of(ll.models.hybrid_block(64, blocks=2, heads=2), ll.opening(OPENINGS[way], 60, joint=40, lr=1e-3))
+    single, state = TrainState(run, DEVICE, FP32), TrainState(run, DEVICE, FP32)
+    expected = [single.advance() for _ in range(100)]
+    stepper = GraphStepper(state)
+    found = []
+    while state.step < 60:
+        assert not stepper.busy
+        stepper.start()
+        found.append(stepper.finish())
+    assert stepper._graph is None
+    found += captured_losses(stepper, 100)
+    assert stepper._graph is not None, state.notes
+    assert found == pytest.approx(expected, abs=2e-3)
+
+
 class Asking(nn.Module):
     """Somebody's module that asks the GPU for a number, which no captured step can."""
 

@@ -21,7 +21,6 @@ from lengthlab.spec.schedule import Mastered, Phase, Schedule, end_to_end, openi
 from lengthlab.training import train
 from lengthlab.training.precision import precision_named
 from lengthlab.training.state import TrainState
-from lengthlab.training.stepper import GraphStepper
 from small_runs import (
     CPU,
     LR,
@@ -189,10 +188,10 @@ def test_a_run_killed_anywhere_ends_as_if_it_had_never_been_killed(way: str, tmp
 
 def test_so_does_one_whose_process_is_killed(tmp_path: Path) -> None:
     run = gradual_run(WAYS["chance"])
-    train(run, tmp_path / "whole")
+    train(run, tmp_path / "whole", device="cpu")  # as the worker, wherever there is a GPU
     worker = start_worker(tmp_path / "killed", run, before=f"{DIE}\n{CHECKPOINT_ALWAYS}{DIE_AT_STEP.format(step=37)}")
     assert worker.wait() == -signal.SIGKILL
-    train(run, tmp_path / "killed")
+    train(run, tmp_path / "killed", device="cpu")
     assert identical(weights(tmp_path / "killed", run), weights(tmp_path / "whole", run))
 
 
@@ -225,16 +224,3 @@ def test_a_finished_run_is_measured_with_what_was_on_in_its_last_step(tmp_path: 
     assert measured(Layers(until=(5, 9))) == set()
     assert measured(Window(((20, 4),))) == {"0", "1"}
     assert measured(Window(4)) == set()
-
-
-def test_where_steps_are_captured_those_in_which_something_opens_are_not() -> None:
-    # There is no GPU here: what decides is looked at, and what it decides on is the stepper of the CPU.
-    state = TrainState(gradual_run(Chance(0.5), first=5, joint=5), CPU)
-    stepper = GraphStepper.__new__(GraphStepper)
-    stepper.state, stepper._eager, stepper._end = state, None, 0
-    for _ in range(5):
-        assert not stepper.busy
-        stepper.start()
-        stepper.finish()
-    assert state.step == 5
-    assert stepper._by_itself is None  # from here on it captures

@@ -151,6 +151,85 @@ def test_the_search_leaves_no_trace() -> None:
     assert not any("forward" in vars(module) for module in model.modules())
 
 
+def test_what_a_model_sets_up_in_its_first_forward_is_set_up_once() -> None:
+    class Counting(toys.Model):
+        """Hangs a hook on itself when it first runs, as transformers does to collect hidden states."""
+
+        ready, seen = False, 0
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            if not self.ready:
+                self.ready = True
+                self.register_buffer("scale", torch.ones(()))
+                self.blocks[0].register_forward_hook(self.count)
+            return super().forward(tokens) * self.scale
+
+        def count(self, *_: object) -> None:
+            self.seen += 1
+
+    torch.manual_seed(0)
+    model = Counting(toys.Plain())
+    delay = ll.delay_attention(model, batch=toys.tokens())
+    delay.check(toys.tokens())
+    assert not model.ready
+    assert not hasattr(model, "scale")
+    model(toys.tokens())
+    assert model.seen == 1
+    delay.check(toys.tokens())
+    model(toys.tokens())
+    assert model.seen == 2
+
+
+class Reversible(torch.autograd.Function):
+    """Runs its module again in the backward, as reversible layers do, and asks what comes out for a graph."""
+
+    @staticmethod
+    def forward(ctx, x, module):  # type: ignore[no-untyped-def]
+        ctx.module = module
+        ctx.save_for_backward(x)
+        return x + module(x)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            out = ctx.module(x.detach().requires_grad_())
+        out.backward(gradient)
+        return gradient, None
+
+
+def reversible() -> nn.Module:
+    class Block(toys.Plain):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            mixed: torch.Tensor = Reversible.apply(x, self.attn)
+            return mixed
+
+    return model_of(Block)
+
+
+def test_what_cannot_be_trained_closed_is_refused_by_the_search_and_by_the_check() -> None:
+    with pytest.raises(LabError, match="with its attention off the model cannot be trained, though it can with it on"):
+        ll.delay_attention(reversible(), batch=toys.tokens())
+    named = ll.delay_attention(reversible(), modules="attn")
+    with pytest.raises(LabError, match="with its attention off the model cannot be trained, though it can with it on"):
+        named.check(toys.tokens())
+
+
+def test_what_cannot_be_trained_at_all_on_a_batch_is_said() -> None:
+    class Untrainable(toys.Model):
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            if torch.is_grad_enabled():
+                raise RuntimeError("not today")
+            return super().forward(tokens)
+
+    with pytest.raises(LabError, match="cannot be trained on this batch, not even with its attention on"):
+        ll.delay_attention(Untrainable(toys.Plain()), batch=toys.tokens())
+    with pytest.raises(LabError, match="can be trained on no batch that could be made up"):
+        ll.delay_attention(Untrainable(toys.Plain()))
+    named = ll.delay_attention(Untrainable(toys.Plain()), modules="attn")
+    assert "No gradient could be looked at" in str(named.check(toys.tokens()))
+
+
 def test_attention_that_alone_brings_the_input_to_the_output_stays_on_and_says_so() -> None:
     class Classifier(toys.Model):
         """Reads the class of a sequence off a token of its own."""

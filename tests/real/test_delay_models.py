@@ -19,7 +19,7 @@ from lengthlab.switch import DelayWarning
 
 CAUSAL = ("bloom", "zamba", "zamba2", "gemma3n_text", "gemma4_text", "openai-gpt", "xlm", "xlnet", "longcat_flash", "jamba")
 MASKED = ("albert", "bert", "roberta", "electra", "mpnet", "layoutlm", "deberta", "deberta-v2", "longformer", "perceiver")
-VISION = ("siglip", "pvt_v2", "levit", "hiera", "vit")
+VISION = ("depth_pro", "siglip", "pvt_v2", "levit", "hiera", "vit")
 TYPES = [(name, kind) for kind, names in (("causal", CAUSAL), ("masked", MASKED), ("vision", VISION)) for name in names]
 SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 40}
 
@@ -127,6 +127,23 @@ def test_a_model_that_exchanges_its_attention_is_refused_and_left_as_it_was() ->
     assert dict(model.named_modules()) == before
     model.bert.set_attention_type("original_full")
     assert ll.delay_attention(model).check({"input_ids": tokens()}).left == ()
+
+
+def test_reversible_layers_are_refused_until_there_is_a_batch_that_shows_why() -> None:
+    small = SmallModel("reformer", "causal")
+    with pytest.raises(LabError, match="can be trained on no batch that could be made up: hand over one of yours"):
+        ll.delay_attention(small.build())
+    with pytest.raises(LabError, match="with its attention off the model cannot be trained, though it can with it on"):
+        ll.delay_attention(small.build(), batch=batches_for(small.build())[0])
+
+
+def test_hidden_states_are_as_many_as_before_though_the_first_forward_was_a_trial() -> None:
+    model, untouched = llama(), llama()
+    delay = ll.delay_attention(model)
+    delay.remove()
+    hidden, wanted = (each(tokens(), output_hidden_states=True).hidden_states for each in (model, untouched))
+    assert len(hidden) == len(wanted)
+    assert all(map(torch.equal, hidden, wanted))
 
 
 def llama() -> nn.Module:

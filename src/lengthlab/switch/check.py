@@ -11,8 +11,9 @@ from torch import nn
 
 from lengthlab.errors import LabError, explain, require
 from lengthlab.switch.forwards import Switched
-from lengthlab.switch.found import NOTHING_LEARNS
+from lengthlab.switch.found import UNTRAINABLE
 from lengthlab.switch.inputs import as_example
+from lengthlab.switch.learning import require_learners_left
 from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
@@ -47,6 +48,8 @@ class DelayReport:
     """Parameters outside that stand still because only attention feeds them."""
     without_gradient: tuple[str, ...]
     """Parameters outside that learn when everything is on and have no gradient now."""
+    trained: bool = True
+    """Whether the model could be trained on the batch with everything on, so that gradients were looked at."""
 
     def __str__(self) -> str:
         lines = [f"{len(self.off)} modules are off, were called, and give what fits: the input reaches every output."]
@@ -57,6 +60,10 @@ class DelayReport:
             ("Learn once it is open, and have no gradient until then:", _owners(self.without_gradient)),
         ):
             lines += [f"{what} {_list(names)}."] if names else []
+        if not self.trained:
+            lines.append(
+                "No gradient could be looked at: on this batch the model cannot be trained, not even with all of it on."
+            )
         return "\n".join(lines)
 
 
@@ -81,10 +88,11 @@ def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
             _require_same(closed[0], wanted, tuple(names))
         left, unused = _attention_left(probe, closed[0], delays)
         gradients = probe.gradients()
-    if gradients is None or on_gradients is None:
-        return DelayReport(tuple(names), left, unused, (), ())
-    frozen = any(not each.requires_grad for each in model.parameters())
-    require(not frozen or any(gradients.values()) or not any(on_gradients.values()), NOTHING_LEARNS)
+    if on_gradients is None:
+        return DelayReport(tuple(names), left, unused, (), (), trained=False)
+    if gradients is None:
+        raise LabError(UNTRAINABLE)
+    require_learners_left(model, on_gradients, gradients)
     _require_no_gradient(names, gradients)
     lost = [name for name, has in on_gradients.items() if has and not gradients[name] and not name.startswith(_below(names))]
     named = dict(model.named_parameters())

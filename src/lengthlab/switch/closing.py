@@ -145,17 +145,21 @@ def _tried(model: nn.Module, batch: Any, cross: bool) -> Found | None:
     """What is found on a batch; None where there is none on which the model runs."""
     if batch is not None:
         try:
-            return search(model, as_example(batch, model), cross)
+            found = search(model, as_example(batch, model), cross)
         except (RuntimeError, TypeError, ValueError, IndexError, KeyError, AssertionError) as error:
             raise LabError(f"the model does not run on the batch ({explain(error)}): hand over one that it takes") from error
-    untrained: Found | None = None
+        require(found.known, "the model cannot be trained on this batch, not even with its attention on: hand over another")
+        return found
+    untrained = False
     for example in made_up(model) if _has_values(model) else ():
         with suppress(RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError):
-            found = search(model, example, cross) if runs(model, example) else None
-            if found is not None and found.known:
-                return found
-            untrained = untrained or found
-    return untrained
+            if runs(model, example):
+                found = search(model, example, cross)
+                if found.known:
+                    return found
+                untrained = True
+    require(not untrained, "the model can be trained on no batch that could be made up: hand over one of yours as batch=")
+    return None
 
 
 def _has_values(model: nn.Module) -> bool:

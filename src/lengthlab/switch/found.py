@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -48,3 +49,23 @@ def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
     named = [f"'{name}' ({type(modules[name]).__name__})" for name in takers]
     taken = f"a softmax of something else is taken in {', '.join(named[:6])}" if named else "nothing in it takes a softmax"
     raise LabError(f"no softmax attention found in {type(model).__name__}: {taken}; name with modules= what should be off")
+
+
+def all_needed(callers: Sequence[str]) -> str:
+    """The error where no attention can be off."""
+    names = ", ".join(f"'{name}'" for name in callers[:3] if name)
+    which = f" ({names})" if names else ""
+    return (
+        f"without its attention{which} the output of the model is the same for any input: nothing else brings the input "
+        f"there, so nothing can be delayed; name with modules= what should be off in spite of that"
+    )
+
+
+def nothing_to_skip(model: nn.Module, callers: Sequence[str]) -> str:
+    """The error where attention is no module, and has none around it that could be skipped."""
+    root = f"the forward of {type(model).__name__}"
+    where = ", ".join(f"'{name}'" if name else root for name in callers[:3])
+    return (
+        f"attention is computed in {where}, and no module in it can be left out: put what is added to the residual "
+        f"path into a module of its own, or name with modules= what should be off and with instead= what it gives"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -34,6 +34,11 @@ class ModuleCall:
     """Whether it was called with no numbers at all, as an expert is to which no token goes."""
     others: bool
     """Whether more than one tensor is among what it gave."""
+
+
+def gave_nothing(calls: Sequence[ModuleCall]) -> bool:
+    """Whether zeros alone came out of all of them."""
+    return all(call.nothing for call in calls)
 
 
 def leaves(value: Any) -> Iterator[Tensor]:

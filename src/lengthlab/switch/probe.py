@@ -6,6 +6,7 @@ Nothing of the trial stays: modes, buffers, random numbers and weights are as th
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
@@ -20,6 +21,8 @@ from lengthlab.switch.trace import AttentionCall, Trace, watch_forward, without_
 
 TINY = 1e-2
 """A parameter whose numbers are all the same and at most this is a gate, a scale or a map that begins closed."""
+WRITABLE = (dict, OrderedDict, defaultdict, list, set)
+"""Attributes of a module whose content is put back: those of a kind that can be emptied and filled."""
 Silent = Callable[[AttentionCall], bool]
 
 
@@ -144,8 +147,7 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
 
     Without its biases, what is made of nothing is nothing.
     """
-    # Private, as below: what a module exchanges while it runs.
-    as_it_was = [(module, _attributes(module), dict(module._modules)) for module in model.modules()]
+    as_it_was = [(module, _attributes(module)) for module in model.modules()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     with ExitStack() as after:
         after.callback(_make_as_before, as_it_was)
@@ -156,24 +158,25 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
         yield
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
-    """As they are, and a copy of what may be written to: a cache."""
-    return {
-        name: copy(value) if type(value) in (dict, list, set) and not name.startswith("_") else value
-        for name, value in vars(module).items()
-    }
+def _attributes(module: nn.Module) -> dict[str, tuple[Any, Any]]:
+    """As they are, and a copy of what may be written to: a cache, the modules inside, hooks."""
+    return {name: (value, copy(value) if type(value) in WRITABLE else None) for name, value in vars(module).items()}
 
 
-def _make_as_before(as_it_was: list[tuple[nn.Module, dict[str, Any], dict[str, nn.Module | None]]]) -> None:
-    """What a module counts, remembers or exchanges while it runs, and whether it trains."""
-    for module, attributes, children in as_it_was:
+def _make_as_before(as_it_was: list[tuple[nn.Module, dict[str, tuple[Any, Any]]]]) -> None:
+    """What a module counts, remembers, hooks on or exchanges while it runs, and whether it trains.
+
+    All of it or nothing: transformers notes in one attribute that its hooks are in another, and would put them in twice.
+    """
+    for module, attributes in as_it_was:
         now = vars(module)
         for name in [each for each in now if each not in attributes]:
             del now[name]
-        now.update(attributes)
-        # Private: where torch keeps the modules in a module. If it goes, those that were exchanged stay.
-        module._modules.clear()
-        module._modules.update(children)  # private, as above
+        for name, (value, content) in attributes.items():
+            now[name] = value
+            if content is not None:
+                value.clear()
+                (value.extend if isinstance(value, list) else value.update)(content)
 
 
 def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
