@@ -14,7 +14,8 @@ from lengthlab.switch.forwards import Switched
 from lengthlab.switch.found import UNTRAINABLE
 from lengthlab.switch.inputs import as_example
 from lengthlab.switch.learning import require_learners_left
-from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
+from lengthlab.switch.probe import Probe, Silent, blind_rows, moved_outputs, same_outputs, was_at_work
+from lengthlab.switch.rest import at_rest
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
@@ -48,11 +49,15 @@ class DelayReport:
     """Parameters outside that stand still because only attention feeds them."""
     without_gradient: tuple[str, ...]
     """Parameters outside that learn when everything is on and have no gradient now."""
+    blind: bool = False
+    """Whether some rows of an output, a class token's, are the same for any input until it opens."""
     trained: bool = True
     """Whether the model could be trained on the batch with everything on, so that gradients were looked at."""
 
     def __str__(self) -> str:
-        lines = [f"{len(self.off)} modules are off, were called, and give what fits: the input reaches every output."]
+        several = f"{len(self.off)} modules are off, were called, and give"
+        off = several if len(self.off) > 1 else "1 module is off, was called, and gives"
+        lines = [f"{off} what fits: the input reaches every output."]
         for what, names in (
             ("Attention stays on, and reaches the output, in", self.left),
             ("Attention is computed and thrown away in", self.unused),
@@ -60,6 +65,8 @@ class DelayReport:
             ("Learn once it is open, and have no gradient until then:", _owners(self.without_gradient)),
         ):
             lines += [f"{what} {_list(names)}."] if names else []
+        if self.blind:
+            lines.append("Some rows of an output, such as a class token's, are the same for any input until it opens.")
         if not self.trained:
             lines.append(
                 "No gradient could be looked at: on this batch the model cannot be trained, not even with all of it on."
@@ -88,8 +95,9 @@ def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
             _require_same(closed[0], wanted, tuple(names))
         left, unused = _attention_left(probe, closed[0], delays)
         gradients = probe.gradients()
+    blind = blind_rows(on, closed)
     if on_gradients is None:
-        return DelayReport(tuple(names), left, unused, (), (), trained=False)
+        return DelayReport(tuple(names), left, unused, (), (), blind, trained=False)
     if gradients is None:
         raise LabError(UNTRAINABLE)
     require_learners_left(model, on_gradients, gradients)
@@ -101,7 +109,7 @@ def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
     if fed:
         delays[0].starve(named[name] for name in fed)
     still = tuple(name for name in lost if name in fed or id(named[name]) in held)
-    return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still))
+    return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still), blind)
 
 
 def check_stages(delays: Sequence[Checked], model: nn.Module, batch: Any) -> DelayReport:
@@ -176,7 +184,9 @@ def _form(shape: tuple[int, ...] | None, values: int) -> str:
 def _require_reach(closed: tuple[Trace, Trace], on: tuple[Trace, Trace], names: tuple[str, ...]) -> None:
     moves, moved = moved_outputs(*on), moved_outputs(*closed)
     require(any(moves), "the output of the model is the same for any input, with everything on: check it on another batch")
-    blind = [number for number, (before, now) in enumerate(zip(moves, moved, strict=False)) if before and not now]
+    changed = "with parts off the model gives another number of outputs: say with instead= what stands in for a module"
+    require(len(moves) == len(moved), changed)
+    blind = [number for number, (before, now) in enumerate(zip(moves, moved, strict=True)) if before and not now]
     require(
         not blind,
         f"with {_list(names)} off, output {blind[0] if blind else ''} of the model is the same for any input: a part that is "
@@ -202,13 +212,19 @@ def _require_no_gradient(names: Mapping[str, Site], gradients: Mapping[str, bool
 
 def _attention_left(probe: Probe, closed: Trace, delays: Sequence[Checked]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where attention is still computed: with and without effect on the output. Where it should be off, an error."""
+    find = probe.model.get_submodule
     off = {site.module for delay in delays for site in delay.sites}
-    kernels = {name: None for name in statically_attention(probe.model, closed) if probe.model.get_submodule(name) not in off}
+    kernels = {name: None for name in statically_attention(probe.model, closed) if find(name) not in off}
     calls = dict.fromkeys([call.modules[-1] for call in closed.attention] + list(kernels))
     reach = [name for name in calls if not same_outputs(closed, probe.forward(0, _of(name), _only(name, kernels)))]
-    kept = {probe.model.get_submodule(name) for name in reach} & {each for delay in delays for each in delay.modules_left()}
-    at_large = [name for name in reach if probe.model.get_submodule(name) not in kept]
-    where = ", ".join(f"'{name}' ({type(probe.model.get_submodule(name)).__name__})" for name in at_large)
+    kept = {find(name) for name in reach} & {each for delay in delays for each in delay.modules_left()}
+    training = probe.in_training()
+    later = dict.fromkeys(
+        call.modules[-1] for call in (training.attention if training else ()) if call.modules[-1] not in calls
+    )
+    by_hand = dict.fromkeys(call.modules[-1] for call in closed.by_hand)
+    at_large = [*(name for name in reach if find(name) not in kept), *later, *by_hand]
+    where = ", ".join(f"'{name}' ({type(find(name)).__name__})" for name in at_large)
     require(
         not at_large or not any(delay.whole for delay in delays),
         f"attention is still on in {where}: it reaches the output while the rest is off; name with modules= all that should "

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from operator import index
 from typing import Any, TypedDict, Unpack
-from weakref import ref
 
 from torch import nn
 
@@ -88,7 +87,6 @@ def _closed(model: nn.Module, found: Found, until: Until | None, opening: Openin
     warn_of_record(model)
     made.followers += entries_for(model, made)
     made.close()
-    HELD.update({site.module: ref(made) for site in sites})
     return made
 
 
@@ -174,6 +172,14 @@ def _notices(found: Found) -> Iterator[str]:
         yield f"attention stays on in {named}: nothing else brings the input to the output"
     for name in found.unread:
         yield f"'{name}' will not learn while attention is off, since only attention reads it: cross=False keeps that on"
+    for name in found.odd:
+        softmax = "weighs values by a softmax of something else than scores"
+        yield f"'{name}' {softmax}, and stays on: if that is attention, name with modules= all that should be off"
+    if found.blind:
+        yield "some rows of an output, such as a class token's, are the same for any input until attention opens"
+    for site in found.sites:
+        if any(isinstance(each, nn.RNNBase) for each in site.module.modules()):
+            yield f"'{site.name}' is off, and a recurrence is in it: name with modules= what should be off instead"
 
 
 def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:

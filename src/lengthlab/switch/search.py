@@ -16,7 +16,8 @@ from lengthlab.switch.found import Found, nothing_to_skip
 from lengthlab.switch.inputs import Example
 from lengthlab.switch.learning import Learning, what_learns
 from lengthlab.switch.module_call import ModuleCall
-from lengthlab.switch.probe import Probe, at_rest, same_outputs
+from lengthlab.switch.probe import Probe, blind_rows, same_outputs
+from lengthlab.switch.rest import at_rest
 from lengthlab.switch.silence import Silence, callers, made_in, standing_in
 from lengthlab.switch.sites import Site, with_shared
 from lengthlab.switch.stand_in import recorded_stand_in
@@ -47,11 +48,13 @@ class _Search:
         if whole is not sites:
             sites, learning = whole, what_learns(self.probe, whole)
         beside = with_shared(self.model, sites), *self.silence.left()
+        odd = tuple(dict.fromkeys(call.modules[-1] for call in self.on[0].odd if call.modules))
+        blind = blind_rows(self.on, self.silence.off)
         if learning is None:
             return Found(*beside, known=False)
         lost = learning.lost(sites)
         idle = learning.idle(lost, [call.modules[-1] for call in self.on[0].attention])
-        return Found(*beside, learning.starved(lost), idle, unread=self._unread(sites, learning, lost))
+        return Found(*beside, learning.starved(lost), idle, unread=self._unread(sites, learning, lost), odd=odd, blind=blind)
 
     def _complete(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """Where attention still reaches the output, what only passes it on is off as well, a dropout; or an error."""
