@@ -87,7 +87,7 @@ def test_a_block_that_adds_its_input_is_skipped_as_a_whole() -> None:
 
 
 def test_routers_and_linear_attention_are_left_alone() -> None:
-    with pytest.warns(DelayWarning, match="'blocks.1' weighs values by a softmax of something else than scores, and stays on"):
+    with pytest.warns(DelayWarning, match=r"in 'blocks.1' values are weighed by a softmax of something else"):
         delay = ll.delay_attention(model_of(toys.Router, toys.LinearMixer, toys.Plain))
     assert [site.name for site in delay.sites] == ["blocks.2.attn"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch import nn
 
 from lengthlab.errors import LabError, explain, require
+from lengthlab.switch.delay_report import DelayReport, some
 from lengthlab.switch.forwards import Switched
 from lengthlab.switch.found import UNTRAINABLE
 from lengthlab.switch.inputs import as_example
@@ -33,45 +33,6 @@ class Checked(Protocol):
     def modules_left(self) -> list[nn.Module]: ...
 
     def starve(self, parameters: Iterable[nn.Parameter]) -> None: ...
-
-
-@dataclass(frozen=True)
-class DelayReport:
-    """What was seen in a model with parts of it off; all of it right, or there would have been an error."""
-
-    off: tuple[str, ...]
-    """Modules that are skipped; each was called."""
-    left: tuple[str, ...]
-    """Modules whose attention stays on and reaches the output."""
-    unused: tuple[str, ...]
-    """Modules in which attention is computed for nothing: no number of the output depends on it."""
-    still: tuple[str, ...]
-    """Parameters outside that stand still because only attention feeds them."""
-    without_gradient: tuple[str, ...]
-    """Parameters outside that learn when everything is on and have no gradient now."""
-    blind: bool = False
-    """Whether some rows of an output, a class token's, are the same for any input until it opens."""
-    trained: bool = True
-    """Whether the model could be trained on the batch with everything on, so that gradients were looked at."""
-
-    def __str__(self) -> str:
-        several = f"{len(self.off)} modules are off, were called, and give"
-        off = several if len(self.off) > 1 else "1 module is off, was called, and gives"
-        lines = [f"{off} what fits: the input reaches every output."]
-        for what, names in (
-            ("Attention stays on, and reaches the output, in", self.left),
-            ("Attention is computed and thrown away in", self.unused),
-            ("Fed by attention alone, and held still until it opens:", _owners(self.still)),
-            ("Learn once it is open, and have no gradient until then:", _owners(self.without_gradient)),
-        ):
-            lines += [f"{what} {_list(names)}."] if names else []
-        if self.blind:
-            lines.append("Some rows of an output, such as a class token's, are the same for any input until it opens.")
-        if not self.trained:
-            lines.append(
-                "No gradient could be looked at: on this batch the model cannot be trained, not even with all of it on."
-            )
-        return "\n".join(lines)
 
 
 def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> DelayReport:
@@ -189,7 +150,7 @@ def _require_reach(closed: tuple[Trace, Trace], on: tuple[Trace, Trace], names: 
     blind = [number for number, (before, now) in enumerate(zip(moves, moved, strict=True)) if before and not now]
     require(
         not blind,
-        f"with {_list(names)} off, output {blind[0] if blind else ''} of the model is the same for any input: a part that is "
+        f"with {some(names)} off, output {blind[0] if blind else ''} of the model is the same for any input: a part that is "
         f"off has the only way there; leave it out of modules=, or say with instead='input' that it hands its input on",
     )
 
@@ -197,7 +158,7 @@ def _require_reach(closed: tuple[Trace, Trace], on: tuple[Trace, Trace], names: 
 def _require_same(closed: Trace, wanted: Trace, names: tuple[str, ...]) -> None:
     require(
         same_outputs(closed, wanted),
-        f"with {_list(names)} off the model gives other numbers than with these running and giving nothing: something else "
+        f"with {some(names)} off the model gives other numbers than with these running and giving nothing: something else "
         f"takes values from one of them (a table of relative positions, shared keys); switch off all that use it, open it "
         f"first, or say with instead= what it gives",
     )
@@ -259,16 +220,6 @@ def _hushed(names: Mapping[str, Site]) -> dict[str, str | None]:
 
 def _below(names: Mapping[str, Site]) -> tuple[str, ...]:
     return tuple(f"{name}." for name in names)
-
-
-def _owners(parameters: tuple[str, ...]) -> tuple[str, ...]:
-    """The modules that have them, each once."""
-    return tuple(dict.fromkeys(name.rpartition(".")[0] or name for name in parameters))
-
-
-def _list(names: tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 @contextmanager

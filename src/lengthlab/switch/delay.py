@@ -20,8 +20,9 @@ from torch.utils.hooks import RemovableHandle
 from lengthlab.errors import LabError, a_kind, require
 from lengthlab.switch.agreement import agreed
 from lengthlab.switch.cause import name_of, why
-from lengthlab.switch.check import DelayReport, check_delays
+from lengthlab.switch.check import check_delays
 from lengthlab.switch.copies import Follower, Mirror, same_sites
+from lengthlab.switch.delay_report import DelayReport
 from lengthlab.switch.forwards import Switched, put, require_ours, take_away
 from lengthlab.switch.hooks import HELD, clear, drop_gradients, look, untouched
 from lengthlab.switch.hooks import hold as hold_gradient

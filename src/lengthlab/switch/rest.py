@@ -51,14 +51,15 @@ def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
 def without_hooks(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
     """No gradient of these is heard of: an optimizer that steps in the backward would."""
     # Private: nothing public takes hooks away for a moment. If it goes, they stay, and hear of it.
-    before = [each._post_accumulate_grad_hooks for each in parameters]
-    for each in parameters:
-        each._post_accumulate_grad_hooks = None  # type: ignore[assignment]  # private, as above
+    theirs = [hooks for each in parameters if (hooks := each._post_accumulate_grad_hooks)]
+    before = [dict(hooks) for hooks in theirs]
+    for hooks in theirs:
+        hooks.clear()
     try:
         yield
     finally:
-        for each, hooks in zip(parameters, before, strict=True):
-            each._post_accumulate_grad_hooks = hooks  # private, as above
+        for hooks, content in zip(theirs, before, strict=True):
+            hooks.update(content)
 
 
 def _attributes(module: nn.Module) -> tuple[dict[str, Any], list[Undo]]:

@@ -54,7 +54,7 @@ class _Search:
             return Found(*beside, known=False)
         lost = learning.lost(sites)
         idle = learning.idle(lost, [call.modules[-1] for call in self.on[0].attention])
-        return Found(*beside, learning.starved(lost), idle, unread=self._unread(sites, learning, lost), odd=odd, blind=blind)
+        return Found(*beside, learning.starved(lost), idle, unread=self._unread(learning, lost), odd=odd, blind=blind)
 
     def _complete(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """Where attention still reaches the output, what only passes it on is off as well, a dropout; or an error."""
@@ -153,18 +153,18 @@ class _Search:
         chosen = tuple(sorted((*rest, *blocks), key=lambda site: list(self.modules).index(site.name)))
         return chosen if blocks and self._same_closed(chosen, closed[0]) else sites
 
-    def _unread(self, sites: tuple[Site, ...], learning: Learning, lost: Sequence[str]) -> tuple[str, ...]:
+    def _unread(self, learning: Learning, lost: Sequence[str]) -> tuple[str, ...]:
         """The outermost modules beside cross-attention that is off, in which something has lost its gradient and nothing has
         one.
         """
         crossing = list(self.silence.crossing())
         if not any(call in self.silence.units for call in crossing):
             return ()
-        around = self._around(sites) - {name for call in crossing for name in call.modules}
+        others = set(self.on[0].modules) - {"", *(name for call in crossing for name in call.modules)}
         matrices = [name for name in lost if self.model.get_parameter(name).dim() > 1]  # more than a norm
         dead = [
             name
-            for name in sorted(around, key=len)
+            for name in sorted(others, key=len)
             if any(each.startswith(f"{name}.") for each in matrices) and not learning.inside(name)
         ]
         return tuple(name for name in dead if not any(name.startswith(f"{other}.") for other in dead))
