@@ -121,6 +121,15 @@ def test_latents_that_look_at_the_input_are_attention_even_where_they_are_as_man
         assert off(Lm(Latents(number), Block())) == ["blocks.0.attn", "blocks.0.back", "blocks.1.attn"]
 
 
+def test_attention_whose_maps_are_computed_is_found() -> None:
+    torch.manual_seed(0)
+    model = Lm(Block(), Block())
+    for block in model.blocks:
+        for name in ("q", "k", "v"):
+            parametrizations.weight_norm(getattr(block.attn, name))
+    assert off(model) == ["blocks.0.attn", "blocks.1.attn"]
+
+
 # Attention that is written otherwise
 
 
@@ -194,8 +203,12 @@ def test_linear_attention_is_none_however_many_layers_of_it_there_are() -> None:
 class Laser(Attention):
     """Weighs exponentials of values, and takes the logarithm: with weights of zero it gives a large constant."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(0.1)
+
     def forward(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        weights = self.weights(self.q(x), self.k(x))
+        weights = self.dropout(self.weights(self.q(x), self.k(x)))
         mixed: Tensor = self.out((weights @ self.v(x).exp() + 1e-20).log())
         return mixed
 

@@ -170,7 +170,61 @@ def state_of_ddp(model: Gpt, x_BTD: Tensor) -> int:
     return later.steps
 
 
-JOBS = (with_ddp, with_ddp_around_a_delay, with_fsdp, with_fsdp_before_a_delay, refusals, fsdp_1, with_metrics, state_of_ddp)
+class Experts(nn.Module):
+    """Weighs two maps by the softmax of a router."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.router, self.maps = nn.Linear(width, 2), nn.ModuleList(nn.Linear(width, width) for _ in range(2))
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        weight_BTE = self.router(x_BTD).softmax(-1)
+        return sum((weight_BTE[..., each, None] * part(x_BTD) for each, part in enumerate(self.maps)), torch.zeros(()))
+
+
+class Sharded(nn.Module):
+    """Its root has an embedding and a head, so that it has shards of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.experts, self.head = nn.Embedding(32, 16), Experts(16), nn.Linear(16, 32)
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+
+    def forward(self, tokens_BT: Tensor) -> Tensor:
+        x_BTD = self.layer(self.embedding(tokens_BT))
+        logits_BTV: Tensor = self.head(x_BTD + self.experts(x_BTD))
+        return logits_BTV
+
+
+def shards_at_the_root(model: Gpt, x_BTD: Tensor) -> dict[str, list[str]]:
+    """What is off in a model that is sharded before, and after: and it still runs, trains and can be checked."""
+    tokens_BT = torch.arange(10).view(2, 5)
+    found = {}
+    for order in ("sharded first", "sharded later"):
+        torch.manual_seed(0)
+        whole = Sharded()
+        later = None if order == "sharded first" else delay_attention(whole, batch=tokens_BT)
+        fully_shard(whole.layer)
+        fully_shard(whole)
+        later = later or delay_attention(whole, batch=tokens_BT)
+        whole(tokens_BT).square().mean().backward()
+        later.check(tokens_BT)
+        whole(tokens_BT).square().mean().backward()
+        found[order] = [site.name for site in later.sites]
+    return found
+
+
+JOBS = (
+    with_ddp,
+    with_ddp_around_a_delay,
+    with_fsdp,
+    with_fsdp_before_a_delay,
+    refusals,
+    fsdp_1,
+    with_metrics,
+    state_of_ddp,
+    shards_at_the_root,
+)
 
 
 def work(rank: int, folder: Path) -> None:
@@ -256,3 +310,9 @@ def test_processes_that_train_one_model_open_together_and_others_apart(done: lis
 
 def test_a_state_moves_across_ddp(done: list[dict[str, Any]]) -> None:
     assert [found["state_of_ddp"] for found in done] == [1, 1]
+
+
+def test_a_model_whose_root_is_sharded_runs_after_a_trial_and_its_router_stays_on(done: list[dict[str, Any]]) -> None:
+    for found in done:
+        assert set(found["shards_at_the_root"]) == {"sharded first", "sharded later"}
+        assert all(off == ["layer.self_attn"] for off in found["shards_at_the_root"].values())

@@ -74,6 +74,12 @@ class Labels:
         for tensor in (*model.parameters(), *model.buffers()):
             self._given.add(self._keep(tensor))
 
+    def see(self, inputs: Sequence[Tensor]) -> None:
+        """Parameters that were not there before: shards are put together in the forward."""
+        for each in inputs:
+            if isinstance(each, nn.Parameter):
+                self._given.add(self._keep(each))
+
     def scores_in(self, name: str, inputs: Sequence[Tensor], over: int) -> Scores | None:
         """The scores of which an operation takes a softmax over so many, if it does."""
         by_hand = name == "exp" and any(storage_of(each) in self._sums for each in inputs)
@@ -129,11 +135,15 @@ class Labels:
             return None
         left, right = factors[0], factors[1]
         sides = self.depends(left), self.depends(right)
-        known = (*self._scores, *self._weights)
-        if not any(sides) or any(storage_of(each) in known for each in (left, right)):
+        if not any(sides) or any(self._is_weighing(each) for each in (left, right)):
             return None
         sizes = left.shape[-2] if left.dim() > 1 else 1, right.shape[0 if name == "linear" else -1] if right.dim() > 1 else 1
         return Scores(*sides, sizes)
+
+    def _is_weighing(self, tensor: Tensor) -> bool:
+        """Weights, or scores of one part of the input against another; a map by weights that are computed makes neither."""
+        scores = self._scores.get(storage_of(tensor))
+        return storage_of(tensor) in self._weights or (scores is not None and bool(scores.left) and bool(scores.right))
 
     def _mixed_by(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], made: Scores | None) -> Scores | None:
         """Scores after a product with a parameter that leaves as many; a router, or what mixes streams, leaves others."""

@@ -40,13 +40,12 @@ class Probe:
 
     def in_training(self) -> Trace | None:
         """A watched forward in training mode; None where the model does not take the example there."""
-        self.model.train()
-        try:
-            return self.forward(0)
-        except Exception:  # whatever a model asks for besides when it trains
-            return None
-        finally:
-            self.model.eval()
+        with at_rest(self.model):  # it counts what it has seen, and the next forward must not know of it
+            self.model.train()
+            try:
+                return self.forward(0)
+            except Exception:  # whatever a model asks for besides when it trains
+                return None
 
     def gradients(self, which: int = 0) -> dict[str, bool | None] | None:
         """Whether each parameter has a gradient that is not zero; None where it has none at all. None instead of all of them
@@ -56,13 +55,12 @@ class Probe:
         try:
             found = self._differentiate(which, list(named.values()), torch.autograd.grad)
         except Exception:  # some learn in training mode alone, and their layers write gradients by themselves
-            self.model.train()
-            try:
-                found = self._differentiate(which, list(named.values()), _by_backward)
-            except Exception:
-                return None
-            finally:
-                self.model.eval()
+            with at_rest(self.model):
+                self.model.train()
+                try:
+                    found = self._differentiate(which, list(named.values()), _by_backward)
+                except Exception:
+                    return None
         return {name: None if each is None else _any(each) for name, each in zip(named, found, strict=True)}
 
     def _differentiate(

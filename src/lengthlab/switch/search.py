@@ -68,7 +68,7 @@ class _Search:
             passing = [name for caller in leaks for name in self._outermost(caller, bare=True)]
             names = [site.name for site in sites if site.name not in self.silence.links]
             sites = (*self._fitting(list(dict.fromkeys(names + passing))), *links)
-            leaks = self._leaks(sites)
+            leaks = (*self._leaks(sites), *self.silence.constants())
         require(not leaks and len(sites) > 0, nothing_to_skip(self.model, leaks or callers(self.silence.every)))
         return sites
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from lengthlab.errors import require
 from lengthlab.switch.attention import is_called_attention
-from lengthlab.switch.found import all_needed, nothing_to_skip, require_attention, require_seen
+from lengthlab.switch.found import all_needed, require_attention, require_seen
 from lengthlab.switch.module_call import ModuleCall, gave_nothing
 from lengthlab.switch.probe import Probe, Silent, moved_outputs
 from lengthlab.switch.sites import Site
@@ -65,7 +65,6 @@ class Silence:
         self.units = self._silenceable([each for each in self.every if each not in self.kept])
         self.calls = these(self.units)
         self.off = probe.both(self.calls, self.hushed())
-        self._require_silence()
 
     def alone(self) -> set[str]:
         """Modules made of attention alone: they give nothing now, and gave something before."""
@@ -80,6 +79,19 @@ class Silence:
         """Who calls attention that stays on, and whose of it does because it is needed."""
         left = [each for each in self.every if each not in self.units]
         return callers(left), callers([each for each in left if each not in self.kept])
+
+    def constants(self) -> Iterator[str]:
+        """Modules around attention that give neither nothing nor what else came in where it weighs by nothing, but a constant:
+        the logarithm of nothing, say.
+        """
+        for call in (each for each in self.units if isinstance(each, AttentionCall)):
+            for name in reversed(call.modules):
+                one, other = (trace.modules.get(name, []) for trace in self.off)
+                if not gave_nothing(one):
+                    heard = [a.mark for a in self.on[0].modules[name]] != [b.mark for b in self.on[1].modules[name]]
+                    if heard and [a.mark for a in one] == [b.mark for b in other] and _is_fed(one, other):
+                        yield name
+                    break
 
     def crossing(self) -> Iterator[AttentionCall]:
         """Attention to another sequence."""
@@ -98,18 +110,6 @@ class Silence:
             f"the model exchanges '{gone[0] if gone else ''}' for another module while it runs, as BigBird does for short "
             f"sequences: settle that first (set_attention_type), or hand over a batch= like those it will be trained on",
         )
-
-    def _require_silence(self) -> None:
-        """What weighs by nothing has to give nothing, or what else came in; a constant in its place would be neither."""
-        for call in (each for each in self.units if isinstance(each, AttentionCall)):
-            for name in reversed(call.modules):
-                one, other = (trace.modules.get(name, []) for trace in self.off)
-                if gave_nothing(one):
-                    continue
-                constant = [a.mark for a in one] == [b.mark for b in other] and _is_fed(one, other)
-                heard = [a.mark for a in self.on[0].modules[name]] != [b.mark for b in self.on[1].modules[name]]
-                require(not (constant and heard), nothing_to_skip(self.model, [name]))
-                break
 
     def _links(self) -> dict[str, str]:
         """Links of chains with attention in them that have the only way to the output, and the input that each hands on."""

@@ -68,6 +68,7 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return out
         name = func.name().split("::")[-1].split(".")[0]
         inputs = list(leaves((args, kwargs or {})))
+        self._labels.see(inputs)
         scores = self._scores(name, inputs, args)
         if scores is not None:
             out = self._attend(name, scores, out)
