@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lengthlab.registry import register_all
+from lengthlab.tasks.addition import Addition as Addition
+from lengthlab.tasks.addition import multi_addition as multi_addition
 from lengthlab.tasks.batch import IGNORE as IGNORE
 from lengthlab.tasks.batch import Batch as Batch
 from lengthlab.tasks.mixture import Mixture as Mixture
@@ -14,7 +16,14 @@ from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 
 NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
-    Task: {"modulo-recall": ModuloRecall, "modulo": modulo, "recall": recall, "mixture": Mixture},
+    Task: {
+        "modulo-recall": ModuloRecall,
+        "modulo": modulo,
+        "recall": recall,
+        "mixture": Mixture,
+        "addition": Addition,
+        "multi-addition": multi_addition,
+    },
 }
 """Written out, so that a list of them can be read without torch."""
 

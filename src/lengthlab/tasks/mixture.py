@@ -52,6 +52,10 @@ class Mixture(Task):
         require(alike, "tasks that are evaluated on what the model says itself do not mix with others: evaluate them alone")
         require(fits, f"task.weights must be a share of at least 0 for each of {len(names)} tasks, not {list(weights)}")
 
+    @property
+    def as_measured(self) -> Mixture:
+        return replace(self, tasks=tuple(task.as_measured for task in self.tasks))
+
     def weighted(self, weights: Sequence[float]) -> Mixture:
         """The same tasks in other shares."""
         return replace(self, weights=tuple(weights))

@@ -6,7 +6,7 @@ E = 2D for keys and values. In a row of documents: N tokens of all, M of them wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -33,12 +33,14 @@ class Attention:
     """Multi-head softmax attention with its four projections. Positions and scores are parts, or the name of one.
 
     >>> Attention(heads=4, positions="none", scores="log-n")
-    Attention(heads=4, positions=NoPositions(), scores=LogN(first=0.43))
+    Attention(heads=4, positions=NoPositions(), scores=LogN(first=0.43), bias=True)
     """
 
     heads: int = 8
     positions: Positions | str = Rope()
     scores: Scores | str = PlainScores()
+    bias: bool = field(default=True, metadata={"added": "0.2"})
+    """Of the projections."""
 
     def __post_init__(self) -> None:
         require_whole(self.heads, "model.heads", 1)
@@ -49,18 +51,19 @@ class Attention:
         require(width % self.heads == 0, f"model.heads = {self.heads} does not divide model.width = {width}")
         assert not isinstance(self.positions, str)
         assert not isinstance(self.scores, str)
-        return _Attention(width, self.heads, self.positions.build(width // self.heads), self.scores.build(self.heads, width))
+        positions, scores = self.positions.build(width // self.heads), self.scores.build(self.heads, width)
+        return _Attention(width, self.heads, positions, scores, self.bias)
 
 
 class _Attention(Mixer):
-    def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module) -> None:
+    def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module, bias: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.q = Linear(width, width)
-        self.kv = Linear(width, 2 * width)
+        self.q = Linear(width, width, bias)
+        self.kv = Linear(width, 2 * width, bias)
         self.positions = positions
         self.scores = scores
-        self.out = Linear(width, width)
+        self.out = Linear(width, width, bias)
         if isinstance(positions, InitsWeights):
             with torch.no_grad():
                 for weight_DD in (self.q.weight, self.kv.weight[:width]):
