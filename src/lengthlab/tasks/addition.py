@@ -22,7 +22,7 @@ from torch import Generator, Tensor
 from lengthlab.errors import require, require_whole
 from lengthlab.tasks.batch import Batch
 from lengthlab.tasks.coupling import Coupled
-from lengthlab.tasks.digits import DIGITS, carry, draw_numbers
+from lengthlab.tasks.digits import DIGITS, carry, draw_numbers, number
 from lengthlab.tasks.pieces import Piece, mark, write
 
 MARKS = ("<pad>", "<bos>", "<end>", "+", "=")
@@ -85,7 +85,7 @@ class Addition(Coupled):
         return super().longest if self.placed else self.ids - 1 - max(1, self.start) - self.more if self.hints else None
 
     def chance(self, length: int) -> dict[str, float]:
-        """Whatever the others are, the longest operand is one of 9 · 10^(n-1) numbers: no sum is likelier than each of these."""
+        """Whatever the others are, the longest operand is one of 9 · 10^(n-1) numbers: no sum is likelier than they."""
         return {"sum": _likeliest(self.operands) if length == 1 else 10.0 ** (1 - length) / 9}
 
     def tokens(self, length: int) -> int:
@@ -102,7 +102,7 @@ class Addition(Coupled):
 
         read = [mark(BOS, n_B)]
         for number_BN, sign in zip(number_RBN, [*[PLUS] * (self.operands - 1), EQUALS], strict=True):
-            read += [self._number(number_BN, n_B, start_B, reverse=False), mark(sign, n_B, start_B)]
+            read += [self._number(number_BN, n_B, start_B), mark(sign, n_B, start_B)]
         answer = [self._number(sum_BC, n_B + self.more, start_B, self.reverse), mark(END, n_B)]
         return write(read, answer, "sum", self.placed)
 
@@ -115,16 +115,14 @@ class Addition(Coupled):
         full_B1 = (share_BR[:, :1] * self.operands).long().clamp(max=self.operands - 1)
         return digits_BR.scatter(1, full_B1, n_B[:, None])
 
-    def _number(self, digit_BN: Tensor, count_B: Tensor, start_B: Tensor, reverse: bool) -> Piece:
-        """A number of so many digits, as it is written."""
-        up_BN = torch.arange(digit_BN.shape[1], device=digit_BN.device).expand_as(digit_BN)
-        if not reverse:
-            up_BN = (count_B[:, None] - 1 - up_BN).clamp(min=0)  # units last
-        token_BS, position_BS = digit_BN.gather(1, up_BN) + ZERO, start_B[:, None] + 1 + up_BN
-        if self.hints:
-            token_BS = torch.stack((HINT - 1 + position_BS, token_BS), dim=2).flatten(1)
-            return Piece(token_BS, 2 * count_B)
-        return Piece(token_BS, count_B, position_BS)
+    def _number(self, digit_BN: Tensor, count_B: Tensor, start_B: Tensor, reverse: bool = False) -> Piece:
+        """A number of so many digits, as it is written; hints count as ids would."""
+        written = number(digit_BN + ZERO, count_B, start_B, reverse)
+        if not self.hints:
+            return written
+        assert written.position_BS is not None
+        hinted_BNK = torch.stack((HINT - 1 + written.position_BS, written.tokens_BS), dim=2)
+        return Piece(hinted_BNK.flatten(1), 2 * count_B)
 
     def solve(self, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         equals = words.index("=")

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from lengthlab.tasks.pieces import Piece
+
 DIGITS = tuple("0123456789")
 
 
@@ -37,3 +39,15 @@ def carry(column_BC: Tensor, largest: int) -> Tensor:
     decides_BC = (place_C + 1).where(column_BC != 9, 0).cummax(dim=1).values
     carries_BC = F.pad((column_BC > 9).long(), (1, 0)).gather(1, decides_BC)
     return (column_BC + F.pad(carries_BC, (1, -1))) % 10
+
+
+def number(token_BN: Tensor, count_B: Tensor, start_B: Tensor, reverse: bool = False) -> Piece:
+    """Numbers of so many digits as they are written, from tokens with units first: units last, or first with `reverse`. The id
+    of a digit is its significance, counted from one above the start.
+
+    >>> number(torch.tensor([[7, 8, 9]]), torch.tensor([3]), torch.tensor([6])).position_BS
+    tensor([[9, 8, 7]])
+    """
+    place_BN = torch.arange(token_BN.shape[1], device=token_BN.device).expand_as(token_BN)
+    up_BN = place_BN if reverse else (count_B[:, None] - 1 - place_BN).clamp(min=0)
+    return Piece(token_BN.gather(1, up_BN), count_B, start_B[:, None] + 1 + up_BN)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lengthlab import kernels
 from lengthlab.errors import require, require_whole
-from lengthlab.models.attention.positions import InitsWeights, Positions, is_biased, is_rotary
+from lengthlab.models.attention.positions import InitsWeights, Positions, Untouched, is_biased, is_rotary
 from lengthlab.models.attention.rope import Rope
 from lengthlab.models.attention.scores import CustomWeights, PlainScores, Scores
 from lengthlab.models.attention.temperature import Temperature
@@ -99,6 +99,12 @@ class _Attention(Mixer):
         """
         q_BHQC = self._heads(q_BQD)
         k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
+        several = layout.position_BT is not None and layout.position_BT.dim() == 3
+        require(
+            not several or isinstance(self.positions, Untouched),
+            "a token of the task has several position ids, which vectors at the embedding can take (model.position_ids) and "
+            "attention cannot: give it positions none",
+        )
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, layout)
         q_BHQC = self.scores(q_BHQC, x_BQD, layout)
         if layout.query_BQ is None and not is_biased(self.positions) and self._softmax_now:
@@ -139,7 +145,8 @@ class _Attention(Mixer):
         """
         documents, query_1M = layout.documents, layout.query_BQ
         assert documents is not None
-        by_kernel = is_rotary(self.positions) and self._softmax_now and layout.position_BT is None and not is_windowed()
+        placed = layout.position_BT is None or isinstance(self.positions, Untouched)  # the kernel places tokens by their index
+        by_kernel = is_rotary(self.positions) and self._softmax_now and placed and not is_windowed()
         if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
             return self._attend_by_kernel(x_1MD, q_1MD, kv_1NE, query_1M, documents)
         kv_BTE, padded = documents.pad(kv_1NE), layout.padded
