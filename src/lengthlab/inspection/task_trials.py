@@ -49,7 +49,8 @@ def _shapes(draws: Draws) -> Seen:
     named = {"tokens_BT": batch.tokens_BT} | {f"the target of '{name}'": each for name, each in batch.target.items()}
     named |= {} if batch.position_BT is None else {"position_BT": batch.position_BT}
     for name, x_BT in named.items():
-        if x_BT.dim() != 2 or len(x_BT) != size or x_BT.shape != batch.tokens_BT.shape:
+        several = name == "position_BT" and x_BT.dim() == 3  # ids of a token, as row and column
+        if x_BT.dim() != 2 + several or len(x_BT) != size or x_BT.shape[:2] != batch.tokens_BT.shape:
             return False, f"{name} has shape {tuple(x_BT.shape)}; what is needed is ({size}, T), the same T for all"
         if x_BT.is_floating_point():
             return False, f"{name} is of {x_BT.dtype}; what is needed is whole numbers"

@@ -4,17 +4,32 @@ from collections.abc import Callable
 from typing import Any
 
 from lengthlab.registry import register_all
+from lengthlab.tasks.addition import Addition as Addition
+from lengthlab.tasks.addition import multi_addition as multi_addition
 from lengthlab.tasks.batch import IGNORE as IGNORE
 from lengthlab.tasks.batch import Batch as Batch
+from lengthlab.tasks.minesweeper import Minesweeper as Minesweeper
 from lengthlab.tasks.mixture import Mixture as Mixture
 from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
 from lengthlab.tasks.modulo_recall import modulo as modulo
 from lengthlab.tasks.modulo_recall import recall as recall
+from lengthlab.tasks.multiplication import Multiplication as Multiplication
+from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 
 NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
-    Task: {"modulo-recall": ModuloRecall, "modulo": modulo, "recall": recall, "mixture": Mixture},
+    Task: {
+        "modulo-recall": ModuloRecall,
+        "modulo": modulo,
+        "recall": recall,
+        "mixture": Mixture,
+        "addition": Addition,
+        "multi-addition": multi_addition,
+        "multiplication": Multiplication,
+        "minesweeper": Minesweeper,
+        "parity-scratchpad": ParityScratchpad,
+    },
 }
 """Written out, so that a list of them can be read without torch."""
 

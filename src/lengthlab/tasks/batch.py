@@ -22,7 +22,8 @@ class Batch:
 
     What is to be said is what comes next: `target[b, t] == tokens[b, t + 1]` wherever something is asked, so nothing is asked
     at the last column. An answer has as many tokens as it has targets. `length_B` counts the tokens of each sequence, padding
-    left out. `position_BT` are position ids, where a task knows better than 0, 1, 2, … (position coupling).
+    left out. `position_BT` are position ids, where a task knows better than 0, 1, 2, … (position coupling); where a
+    token has several (row and column), they are (B, T, K).
 
     >>> tokens_BT = torch.tensor([[1, 7, 8, 2, 8, 7]])  # <bos> 7 8 <reverse> 8 7
     >>> asked_BT = torch.tensor([[False, False, False, True, True, False]])
@@ -93,7 +94,7 @@ def join(batches: Sequence[Batch]) -> Batch:
     widest = max(batch.tokens_BT.shape[1] for batch in batches)
 
     def joined(pieces: Sequence[Tensor], value: int) -> Tensor:
-        return torch.cat([F.pad(piece, (0, widest - piece.shape[1]), value=value) for piece in pieces])
+        return torch.cat([pad_tokens(piece, 0, widest - piece.shape[1], value) for piece in pieces])
 
     target = {question: joined([batch.target[question] for batch in batches], IGNORE) for question in batches[0].target}
     own = any(batch.position_BT is not None for batch in batches)
@@ -104,6 +105,11 @@ def join(batches: Sequence[Batch]) -> Batch:
         torch.cat([batch.length_B for batch in batches]),
         joined(positions, 0) if positions else None,
     )
+
+
+def pad_tokens(x_BT: Tensor, before: int, after: int, value: int = 0) -> Tensor:
+    """So many more tokens on both sides, whatever dimensions a token has."""
+    return F.pad(x_BT, (*[0] * 2 * (x_BT.dim() - 2), before, after), value=value)
 
 
 def _positions(batch: Batch) -> Tensor:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from lengthlab.errors import require, require_number
-from lengthlab.tasks.batch import IGNORE, Batch, join
+from lengthlab.tasks.batch import IGNORE, Batch, join, pad_tokens
 from lengthlab.tasks.task import ALL, Task
 
 GOLDEN = 0.6180339887498949
@@ -51,6 +51,10 @@ class Mixture(Task):
         alike = len({task.free_running for task in self.tasks}) == 1
         require(alike, "tasks that are evaluated on what the model says itself do not mix with others: evaluate them alone")
         require(fits, f"task.weights must be a share of at least 0 for each of {len(names)} tasks, not {list(weights)}")
+
+    @property
+    def as_measured(self) -> Mixture:
+        return replace(self, tasks=tuple(task.as_measured for task in self.tasks))
 
     def weighted(self, weights: Sequence[float]) -> Mixture:
         """The same tasks in other shares."""
@@ -121,7 +125,7 @@ class Mixture(Task):
 
     def _tagged(self, batch: Batch, tag: int) -> Batch:
         target = {question: F.pad(target_BT, (1, 0), value=IGNORE) for question, target_BT in batch.target.items()}
-        position_BT = None if batch.position_BT is None else F.pad(batch.position_BT, (1, 0))
+        position_BT = None if batch.position_BT is None else pad_tokens(batch.position_BT, 1, 0)
         return Batch(F.pad(batch.tokens_BT, (1, 0), value=tag), target, batch.length_B + 1, position_BT)
 
     def solve(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:

@@ -94,6 +94,11 @@ class Task(ABC):
         require(not silent, f"task '{self.name}': draw gave no target for {', '.join(map(repr, silent))}")
         return batch
 
+    @property
+    def as_measured(self) -> Task:
+        """The task that evaluation draws from: itself, unless something that training draws stands still there."""
+        return self
+
     def tokens(self, length: int) -> int | None:
         """How many tokens every sequence of a length has, if that is known: then it is trained without padding."""
         return None
