@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lengthlab.theory.plain import SIGNS
 from lengthlab.theory.primitives import (
     And,
     Choice,
@@ -34,6 +33,9 @@ from lengthlab.theory.program import Program
 Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int32]
 Ids = npt.NDArray[np.int64]
+
+
+SIGNS: dict[str, np.ufunc] = {"≥": np.greater_equal, ">": np.greater, "=": np.equal, "≤": np.less_equal, "<": np.less}
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class BatchReading:
             case Or(parts):
                 return self._joined(np.logical_or, parts, of_none=False)
             case Compare(left, sign, right):
-                return np.asarray(SIGNS[sign](self.number(left), self.number(right)))  # type: ignore[arg-type]  # of arrays
+                return SIGNS[sign](self.number(left), self.number(right))
             case NamedPredicate(name, value):
                 if name not in self.true_BT:
                     self.true_BT[name] = self.true(value)

@@ -17,15 +17,16 @@ def majority(alphabet: Sequence[str]) -> Program:
     """The token that is counted more often than every other.
 
     >>> from lengthlab.theory.plain import say
-    >>> say(majority("abc"), ("<bos>", *"abcb", "<sep>"), at=5)
-    'b'
+    >>> [say(majority("abc"), ("<bos>", *"abcb", "<sep>", "b"), at) for at in (5, 6)]
+    ['b', '<eos>']
     """
     number = {a: count(token(a)).named(f"COUNT_{a}") for a in alphabet}
-    return Program({a: all_of(number[a] > number[b] for b in alphabet if b != a) for a in alphabet})
+    most = {a: all_of(number[a] > number[b] for b in alphabet if b != a) for a in alphabet}
+    return Program({**{a: token(SEP) & most[a] for a in alphabet}, EOS: back(token(SEP))})
 
 
 def interleaved_majority(period: int, words: tuple[str, str] = ("0", "1")) -> Program:
-    """The same of two tokens, for each of `period` sequences that are dealt out in turn: the position tells whose answer is due.
+    """The same of two tokens, for each of `period` sequences dealt out in turn: the position tells whose answer is due.
 
     n is a multiple of the period, so that the first answer is read where the first token of each round was.
 

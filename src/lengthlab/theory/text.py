@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from functools import partial
 
 from lengthlab.theory.primitives import (
     And,
@@ -26,6 +26,8 @@ from lengthlab.theory.program import Program
 WIDTH = 80
 VARIABLES = "ijklmn"
 """The position itself, and those that counts inside counts run over."""
+GLUE = "\u00a0"
+"""A space at which no line is broken."""
 LOOSE = (And, Or, Compare, Sum, Difference)
 """What stands in brackets inside something else."""
 
@@ -102,7 +104,23 @@ def _range(within: tuple[int, int] | None, depth: int) -> str:
     return f"{i}−{far} ≤ {j} ≤ {i}−{near}" if near else f"{i}−{far} ≤ {j} ≤ {i}"
 
 
-def _folded(head: str, body: str, width: int) -> Iterator[str]:
+def _folded(head: str, body: str, width: int) -> list[str]:
+    """In several lines where it is too wide, broken outside of brackets if that is enough."""
     hanging = " " * min(len(head), width // 2)
-    wrapped = textwrap.wrap(head + body, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
-    yield from wrapped
+    fold = partial(textwrap.wrap, width=width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+    kept = [line.replace(GLUE, " ") for line in fold(head.replace(" ", GLUE) + _glued(body))]
+    return kept if max(map(len, kept)) <= width else fold(head + body)
+
+
+def _glued(text: str) -> str:
+    """With spaces that do not break inside brackets, and before a sign that joins.
+
+    >>> _glued("(a ∧ b) ∨ c").replace(GLUE, "~")
+    '(a~∧~b)~∨ c'
+    """
+    depth, glued = 0, ""
+    for at, sign in enumerate(text):
+        depth += (sign in "([") - (sign in ")]")
+        joins = text[at + 1 : at + 2] in ("∧", "∨") or text[at - 1 : at] in ("]", "#", "≥", "≤", "=", ">", "<", "+", "−")
+        glued += GLUE if sign == " " and (depth or joins) else sign
+    return glued
