@@ -71,16 +71,18 @@ class BatchReading:
         raise TypeError(f"{predicate!r} is no predicate")
 
     def _joined(self, join: np.ufunc, parts: Sequence[Predicate], of_none: bool) -> Bools:
-        joined_BT = np.full(self.tokens_BT.shape, of_none)
-        for part in parts:
-            join(joined_BT, self.true(part), out=joined_BT)
+        if not parts:
+            return np.full(self.tokens_BT.shape, of_none)
+        joined_BT = self.true(parts[0])
+        for part in parts[1:]:
+            joined_BT = join(joined_BT, self.true(part))
         return joined_BT
 
     def number(self, count: Count) -> Numbers:
         """number_BT of a count."""
         match count:
             case Constant(number):
-                return np.full((1, 1), number, dtype=np.int32)
+                return np.broadcast_to(np.int32(number), self.tokens_BT.shape)
             case Positions(where, within):
                 return counted(self.true(where), within)
             case Sum(left, right):

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lengthlab.theory import copying, counting, prompts, retrieval
@@ -75,32 +74,30 @@ LAST = _no(f"Lemma 6 ({BORN})", "which occurrence is the last is no matter of co
 REPEATED = _no(
     f"Lemma 8 ({BORN})", "by communication complexity: counts of a sequence hold too little to write all of it again"
 )
-MAJORITY = Known(
+BINARY_MAJORITY = Known(
     "yes",
     HUANG,
     program=lambda task: counting.majority(symbols(task)),
     prompts=lambda task, length: prompts.read(symbols(task), length, prompts.single_winner),
 )
+MAJORITY = replace(BINARY_MAJORITY, listed={"alphabet": 3}, shown={"alphabet": 3})
 INTERLEAVED = Known(
     "yes",
     HUANG,
     "which answer is due is told by the position modulo the period",
     program=lambda task: counting.interleaved_majority(task.period),
-    prompts=lambda task, length: prompts.read(
-        symbols(task), task.reads(length), partial(prompts.single_winners, period=task.period)
-    ),
+    prompts=lambda task, length: prompts.interleaved(symbols(task), task.period, length),
 )
 SORT = Known(
     "yes",
     HUANG,
     program=lambda task: copying.sorting(symbols(task)),
     prompts=lambda task, length: prompts.read_once(symbols(task), length),
-    listed={"alphabet": 6},
-    shown={"alphabet": 3},
+    listed={"numbers": 6},
+    shown={"numbers": 3},
 )
 PARITY = _no(HUANG, "no program of this class counts modulo 2")
-HOLDS_A_COPY = "with an operand that changes nothing it is copying, or reversing, repeated tokens"
-ARITHMETIC = _no(f"by Lemma 8 ({BORN})", HOLDS_A_COPY)
+ARITHMETIC = _no(f"by Lemma 8 ({BORN})", "x + 0 and 10 × x write x again, in order or reversed: copying repeated tokens")
 
 KNOWN: dict[str, Known] = {
     "unique-left": _retrieval("unique", "left", lemma=4),
@@ -114,16 +111,21 @@ KNOWN: dict[str, Known] = {
     "copy repeated": REPEATED,
     "reverse repeated": REPEATED,
     "majority": MAJORITY,
-    "binary-majority": MAJORITY,
+    "binary-majority": BINARY_MAJORITY,
     "binary-majority-interleave": INTERLEAVED,
     "sort": SORT,
     "parity": PARITY,
     "binary-addition": ARITHMETIC,
+    "addition": ARITHMETIC,
+    "multi-addition": ARITHMETIC,
+    "multiplication": ARITHMETIC,
 }
 """By the name of the task; where letters may be unique or repeated, that is part of it."""
 
 
 def kind_of(task: Task) -> str:
-    """The name under which a task of ours is known here."""
-    letters = getattr(task, "letters", None)
-    return f"{task.name} {letters}" if isinstance(letters, str) else task.name
+    """The name under which a task of ours is known here. With positions of its own, or hints that stand for them, it is another
+    task, of which these papers do not speak.
+    """
+    words = (task.name, getattr(task, "letters", ""), "coupled" if getattr(task, "positions", "") == "coupled" else "")
+    return " ".join(filter(None, (*words, "hints" if getattr(task, "hints", False) else "")))

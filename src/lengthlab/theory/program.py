@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lengthlab.errors import LabError, cut, require
+from lengthlab.errors import LabError, a_kind, cut, require
 from lengthlab.theory.primitives import (
     And,
     Choice,
@@ -44,7 +44,9 @@ class Program:
     def __post_init__(self) -> None:
         require(len(self.says) > 0, "a program says nothing: give it a predicate for each token that can come next")
         for word, predicate in self.says.items():
-            require(isinstance(predicate, Predicate), f"what a program says of '{word}' must be a predicate, not {predicate!r}")
+            require(
+                isinstance(predicate, Predicate), f"what a program says of '{word}' is {a_kind(predicate)}, not a predicate"
+            )
         _ = self.lines  # refuses a name that stands for two lines
 
     @classmethod

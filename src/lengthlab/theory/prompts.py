@@ -55,10 +55,12 @@ def single_winner(words: Words) -> bool:
     return len(counts) == 1 or counts[0] > counts[1]
 
 
-def single_winners(words: Words, period: int) -> bool:
-    """The same of every `period`-th token, wherever one begins.
+def interleaved(alphabet: Sequence[str], period: int, length: int) -> Iterator[Words]:
+    """Sequences in which one token is the most frequent among every `period`-th, wherever one begins; whole rounds alone.
 
-    >>> single_winners(tuple("0010"), 2)
-    False
+    >>> [" ".join(words) for words in interleaved("01", 2, 4)][:2], list(interleaved("01", 2, 3))
+    (['<bos> 0 0 0 0 <sep>', '<bos> 0 1 0 1 <sep>'], [])
     """
-    return all(single_winner(words[start::period]) for start in range(period))
+    if length % period:
+        return iter(())
+    return read(alphabet, length, lambda words: all(single_winner(words[turn::period]) for turn in range(period)))

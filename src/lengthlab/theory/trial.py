@@ -27,7 +27,7 @@ LONG_TOKENS, LONG_EACH = (150, 300), 5
 """Tokens of the long ones, about, and how many of each."""
 MOST = 4000
 """Inputs that are listed: every length as long as all of it fits."""
-CELLS, CELLS_OF_LINES = 2**16, 2**26
+CELLS, CELLS_OF_LINES = 2**16, 2**27
 """Tokens that are read at once; and times the lines of the program, each of which is kept until all are read."""
 
 
@@ -50,9 +50,9 @@ class Trial:
 
 
 def try_every(program: Program, task: Task, prompts: Prompts, most: int = MOST) -> Trial:
-    """On every input of length 1, 2, 3, … as long as there are no more than `most` in all."""
+    """On every input of the shortest length, the next, … as long as there are no more than `most` in all."""
     tried, reached = 0, 0
-    for length in range(1, (task.longest or most) + 1):
+    for length in range(task.shortest, (task.longest or most) + 1):
         listed = list(islice(prompts(length), most - tried + 1))
         if tried + len(listed) > most:
             break

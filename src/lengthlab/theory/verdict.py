@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lengthlab.errors import LabError, a_kind
@@ -19,13 +21,24 @@ NOBODY = "nobody has looked at it here"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a task, and the program that shows it."""
+    """What is known of a task.
+
+    >>> from lengthlab.tasks import LastLeft, UniqueRight
+    >>> str(verdict(LastLeft())), verdict(UniqueRight()).citation
+    ('not promised', 'Lemma 4 (Born a Transformer, arXiv 2505.21785)')
+    """
 
     task: str
     in_class: InClass
     citation: str
     reason: str = ""
-    program: Program | None = None
+    write: Callable[[], Program] | None = None
+    """Writes the program; with a large alphabet that takes a moment, and a table does not need it."""
+
+    @cached_property
+    def program(self) -> Program | None:
+        """The program that shows it."""
+        return self.write() if self.write else None
 
     def __str__(self) -> str:
         """As it stands in a table."""
@@ -41,12 +54,12 @@ def verdict(task: Task) -> Verdict:
     """
     own = own_program(task)
     if own is not None:
-        return Verdict(task.name, "yes", OWN, program=own)
+        return Verdict(task.name, "yes", OWN, write=lambda: own)
     kind = kind_of(task) if is_ours(type(task)) else ""
     if kind not in KNOWN:
-        return Verdict(task.name, "unknown", NOBODY)
+        return Verdict(kind or task.name, "unknown", NOBODY)
     known = KNOWN[kind]
-    return Verdict(kind, known.in_class, known.citation, known.reason, known.program(task) if known.program else None)
+    return Verdict(kind, known.in_class, known.citation, known.reason, partial(known.program, task) if known.program else None)
 
 
 def own_program(task: Task) -> Program | None:
