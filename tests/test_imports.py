@@ -24,6 +24,7 @@ FLOORS = (
     ("launch",),
     ("training",),
     ("inspection",),
+    ("theory",),
     ("evaluation", "integrations"),
     ("spec",),
     ("store", "tasks", "models"),

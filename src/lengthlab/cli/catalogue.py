@@ -56,7 +56,7 @@ def _task_card(card: Card, about: str) -> str:
         f"  sample      {' '.join(words)}",
         f"  scored      {scored}{'; a sample is right if all are (`all`)' if len(card.scored) > 1 else ''}",
         f"  vocabulary  {card.vocabulary} tokens",
-        f"  length      n from 1 {f'to {card.longest}' if card.longest else 'on'}",
+        f"  length      n from {card.shortest} {f'to {card.longest}' if card.longest else 'on'}",
         f"  chance      {_scores(card.chance)}",
         f"  trivial answers, scored on samples of n = {card.trivial_length}:",
         *(f"    {guess}: {_scores(scores)}" for guess, scores in card.trivial.items()),

@@ -8,6 +8,8 @@ from lengthlab.tasks.addition import Addition as Addition
 from lengthlab.tasks.addition import multi_addition as multi_addition
 from lengthlab.tasks.batch import IGNORE as IGNORE
 from lengthlab.tasks.batch import Batch as Batch
+from lengthlab.tasks.copying import Copy as Copy
+from lengthlab.tasks.copying import Reverse as Reverse
 from lengthlab.tasks.minesweeper import Minesweeper as Minesweeper
 from lengthlab.tasks.mixture import Mixture as Mixture
 from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
@@ -15,9 +17,24 @@ from lengthlab.tasks.modulo_recall import modulo as modulo
 from lengthlab.tasks.modulo_recall import recall as recall
 from lengthlab.tasks.multiplication import Multiplication as Multiplication
 from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
+from lengthlab.tasks.retrieval import FirstLeft as FirstLeft
+from lengthlab.tasks.retrieval import FirstRight as FirstRight
+from lengthlab.tasks.retrieval import LastLeft as LastLeft
+from lengthlab.tasks.retrieval import LastRight as LastRight
+from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
+from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 
+RETRIEVAL: dict[str, Callable[..., Task]] = {
+    "unique-left": UniqueLeft,
+    "unique-right": UniqueRight,
+    "first-left": FirstLeft,
+    "first-right": FirstRight,
+    "last-left": LastLeft,
+    "last-right": LastRight,
+}
+COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
 NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
     Task: {
         "modulo-recall": ModuloRecall,
@@ -29,6 +46,8 @@ NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
         "multiplication": Multiplication,
         "minesweeper": Minesweeper,
         "parity-scratchpad": ParityScratchpad,
+        **RETRIEVAL,
+        **COPYING,
     },
 }
 """Written out, so that a list of them can be read without torch."""

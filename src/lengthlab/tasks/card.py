@@ -27,6 +27,7 @@ class Card:
     scored: Mapping[str, tuple[int, ...]]
     chance: Mapping[str, float]
     vocabulary: int
+    shortest: int
     longest: int | None
     trivial: Mapping[str, Mapping[str, float]]
     trivial_length: int
@@ -43,8 +44,8 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     """
     generator = torch.Generator().manual_seed(0)
     limit = task.longest or trivial_length
-    batch = task.sample(1, (min(sample_length, limit),) * 2, generator)
-    trivial_length = min(trivial_length, limit)
+    batch = task.sample(1, (max(task.shortest, min(sample_length, limit)),) * 2, generator)
+    trivial_length = max(task.shortest, min(trivial_length, limit))
     many = task.sample(SAMPLES, (trivial_length,) * 2, generator)
     sequences = [task.decode(tokens) for tokens in many.tokens_BT]
     truths = [_solved(task, words) for words in sequences]
@@ -58,6 +59,7 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
         scored={question: _scored(target_BT[0].tolist()) for question, target_BT in batch.target.items()},
         chance=task.chances(trivial_length),
         vocabulary=task.vocabulary,
+        shortest=task.shortest,
         longest=task.longest,
         trivial={name: _score(guess, sequences, truths) for name, guess in guesses.items()},
         trivial_length=trivial_length,

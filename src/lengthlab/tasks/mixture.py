@@ -90,6 +90,10 @@ class Mixture(Task):
         return tuple(dict.fromkeys([pad, *tags, *(word for task in self.tasks for word in task.words[1:])]))
 
     @property
+    def shortest(self) -> int:
+        return max(task.shortest for task in self.tasks)
+
+    @property
     def longest(self) -> int | None:
         return min((task.longest for task in self.tasks if task.longest is not None), default=None)
 

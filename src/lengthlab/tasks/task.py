@@ -19,6 +19,11 @@ from lengthlab.tasks.lengths import spread
 Guess = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
 """A trivial way to answer: the words of a sequence in, the words of each answer out."""
 
+WORD_BYTES = 60
+"""Of a word and its place in a tuple, at least."""
+SHUFFLED_BYTES = 12
+"""Of a symbol that is drawn without repetition: the random number it is ordered by, and its place."""
+
 ALL = "all"
 """Stands for every question of a sample: it is right if all of them are. No question may have this name."""
 
@@ -56,6 +61,11 @@ class Task(ABC):
     @abstractmethod
     def words(self) -> tuple[str, ...]:
         """The vocabulary: token t is written `words[t]`."""
+
+    @property
+    def shortest(self) -> int:
+        """The least length that can be drawn."""
+        return 1
 
     @property
     def longest(self) -> int | None:
@@ -129,6 +139,8 @@ class Task(ABC):
     def check_length(self, length: int) -> None:
         """Refuse a length that cannot be drawn."""
         require(length >= 1, f"length {length}: a sequence of task '{self.name}' has at least 1 pair or step")
+        begins = f"length {length}: task '{self.name}' begins at {self.shortest} ({self.floor})"
+        require(length >= self.shortest, begins)
         if self.longest is not None:
             require(
                 length <= self.longest,
@@ -140,3 +152,8 @@ class Task(ABC):
     def limit(self) -> str:
         """What sets `longest`, for the error text."""
         return f"longest = {self.longest}"
+
+    @property
+    def floor(self) -> str:
+        """What sets `shortest`, for the error text."""
+        return f"shortest = {self.shortest}"
