@@ -100,7 +100,9 @@ def gated(x_BTD: Tensor, feed: Any) -> Tensor:
     return out
 
 
-@pytest.mark.parametrize(("make", "parts"), [(gpt2, "layer-norm gelu"), (llama, "rms-norm silu"), (t5_decoder, "rms-norm gelu")])
+@pytest.mark.parametrize(
+    ("make", "parts"), [(gpt2, "layer-norm gelu"), (llama, "rms-norm silu"), (t5_decoder, "rms-norm gelu")]
+)
 def test_a_decoder_is_as_deep_and_wide_as_it_is_asked_to_be(make: Callable[..., Model], parts: str) -> None:
     for blocks in (1, 12):
         model = make(width=16, blocks=blocks, heads=4, mlp=3)
