@@ -6,18 +6,24 @@ from typing import Any
 from lengthlab.registry import register_all
 from lengthlab.tasks.batch import IGNORE as IGNORE
 from lengthlab.tasks.batch import Batch as Batch
+from lengthlab.tasks.binary_addition import BinaryAddition as BinaryAddition
 from lengthlab.tasks.copying import Copy as Copy
 from lengthlab.tasks.copying import Reverse as Reverse
+from lengthlab.tasks.majority import BinaryMajority as BinaryMajority
+from lengthlab.tasks.majority import BinaryMajorityInterleave as BinaryMajorityInterleave
+from lengthlab.tasks.majority import Majority as Majority
 from lengthlab.tasks.mixture import Mixture as Mixture
 from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
 from lengthlab.tasks.modulo_recall import modulo as modulo
 from lengthlab.tasks.modulo_recall import recall as recall
+from lengthlab.tasks.parity import Parity as Parity
 from lengthlab.tasks.retrieval import FirstLeft as FirstLeft
 from lengthlab.tasks.retrieval import FirstRight as FirstRight
 from lengthlab.tasks.retrieval import LastLeft as LastLeft
 from lengthlab.tasks.retrieval import LastRight as LastRight
 from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
 from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
+from lengthlab.tasks.sorting import Sort as Sort
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 
@@ -30,6 +36,14 @@ RETRIEVAL: dict[str, Callable[..., Task]] = {
     "last-right": LastRight,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
+COUNTING: dict[str, Callable[..., Task]] = {
+    "majority": Majority,
+    "binary-majority": BinaryMajority,
+    "binary-majority-interleave": BinaryMajorityInterleave,
+    "sort": Sort,
+    "parity": Parity,
+    "binary-addition": BinaryAddition,
+}
 NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
     Task: {
         "modulo-recall": ModuloRecall,
@@ -38,6 +52,7 @@ NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
         "mixture": Mixture,
         **RETRIEVAL,
         **COPYING,
+        **COUNTING,
     },
 }
 """Written out, so that a list of them can be read without torch."""
