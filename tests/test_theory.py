@@ -13,13 +13,19 @@ from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
 from lengthlab.tasks import (
+    BinaryAddition,
+    BinaryMajority,
+    BinaryMajorityInterleave,
     Copy,
     FirstLeft,
     FirstRight,
     LastLeft,
     LastRight,
+    Majority,
     ModuloRecall,
+    Parity,
     Reverse,
+    Sort,
     Task,
     UniqueLeft,
     UniqueRight,
@@ -211,6 +217,19 @@ TASKS: list[Task] = [
     Copy(alphabet=2),
     Copy(alphabet=80),
     Reverse(alphabet=80),
+    Majority(),
+    BinaryMajority(),
+    *map(BinaryMajorityInterleave, (1, 2, 3, 5)),
+    Sort(),
+]
+LISTED: list[Task] = [
+    *(kind(alphabet=3) for kind in (UniqueLeft, UniqueRight, FirstLeft, FirstRight)),
+    Copy(alphabet=5),
+    Reverse(alphabet=5),
+    Majority(alphabet=3),
+    BinaryMajority(),
+    BinaryMajorityInterleave(2),
+    Sort(numbers=5),
 ]
 
 
@@ -223,9 +242,7 @@ def test_a_program_is_right_on_what_its_task_draws_short_and_long(task: Task) ->
     assert trial.longest >= min(150, 2 * (task.longest or 300))
 
 
-@pytest.mark.parametrize(
-    "task", [UniqueLeft(3), UniqueRight(3), FirstLeft(3), FirstRight(3), Copy(alphabet=5), Reverse(alphabet=5)], ids=str
-)
+@pytest.mark.parametrize("task", LISTED, ids=str)
 def test_every_short_input_is_what_the_task_can_draw(task: Task) -> None:
     # Inputs are listed without the task: here they are held against what it draws.
     prompts = KNOWN[kind_of(task)].prompts
@@ -247,10 +264,16 @@ def test_every_short_input_is_what_the_task_can_draw(task: Task) -> None:
         (FirstRight(), "yes", "Lemma 5"),
         (LastLeft(), "no", "Lemma 6"),
         (LastRight(), "no", "Lemma 6"),
-        (Copy(), "yes", "Lemma 7"),
-        (Reverse(), "yes", "Lemma 7"),
+        (Copy(alphabet=8), "yes", "Lemma 7"),
+        (Reverse(alphabet=8), "yes", "Lemma 7"),
         (Copy(letters="repeated"), "no", "Lemma 8"),
         (Reverse(letters="repeated"), "no", "Lemma 8"),
+        (Majority(), "yes", "Huang"),
+        (BinaryMajority(), "yes", "Huang"),
+        (BinaryMajorityInterleave(), "yes", "Huang"),
+        (Sort(), "yes", "Huang"),
+        (Parity(), "no", "Huang"),
+        (BinaryAddition(), "no", "Lemma 8"),
         (ModuloRecall(), "unknown", "nobody"),
     ],
 )

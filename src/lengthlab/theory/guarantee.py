@@ -56,7 +56,7 @@ def guarantee(task: Task) -> Guarantee:
     """
     found = verdict(task)
     if found.program is None:
-        return Guarantee(found, follows=_promise(found), does_not=_limits(found))
+        return Guarantee(found, follows=_promise(found), does_not=_limits(found, task.longest))
     known = KNOWN.get(found.task, OWN) if own_program(task) is None else OWN
     listed, short = _made_with(task, known.listed), _made_with(task, known.shown)
     prompts = partial(known.prompts, listed) if known.prompts else getattr(task, "prompts", None)
@@ -68,7 +68,7 @@ def guarantee(task: Task) -> Guarantee:
         listed_with=_differences(task, listed),
         drawn=try_drawn(found.program, task),
         follows=_promise(found),
-        does_not=_limits(found),
+        does_not=_limits(found, task.longest),
     )
 
 
@@ -115,7 +115,7 @@ def _promise(found: Verdict) -> tuple[str, ...]:
     )
 
 
-def _limits(found: Verdict) -> tuple[str, ...]:
+def _limits(found: Verdict, longest: int | None) -> tuple[str, ...]:
     if found.in_class == "no":
         return (
             "That training fails: that is an observation (of the papers, and of ours), not a theorem.",
@@ -123,9 +123,10 @@ def _limits(found: Verdict) -> tuple[str, ...]:
         )
     if found.program is None:
         return ("That there is none: that takes a proof.",)
-    nope = "it has local counts or periodic positions" if uses_positions(found.program) else "this one needs none"
+    nope = "it has local counts or periodic positions" if uses_positions(found.program) else "this one does"
+    bound = f"Every length ends at {longest} here: the alphabet is fixed, and the task reaches no further with it."
     return (
         "How large N is, or that training with finite data and steps gets there.",
         f"Rotary positions: there it is an observation. No positions: the program must do without them, and {nope}.",
-        "The alphabet is fixed: where tokens do not repeat, a sequence is no longer than it.",
+        *([bound] if longest else []),
     )

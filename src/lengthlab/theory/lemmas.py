@@ -54,10 +54,10 @@ def _retrieval(which: Literal["unique", "first"], side: retrieval.Side, lemma: i
     )
 
 
-def _unique_copying(write: Callable[[Words], Program]) -> Known:
+def _unique_copying(write: Callable[[Words], Program], citation: str) -> Known:
     return Known(
         "yes",
-        f"Lemma 7 ({BORN}); copying also {HUANG}",
+        citation,
         "tokens do not repeat, so the token here tells the place in the input",
         program=lambda task: write(symbols(task)),
         prompts=lambda task, length: prompts.read_once(symbols(task), length),
@@ -97,7 +97,8 @@ SORT = Known(
     shown={"numbers": 3},
 )
 PARITY = _no(HUANG, "no program of this class counts modulo 2")
-ARITHMETIC = _no(f"by Lemma 8 ({BORN})", "x + 0 and 10 × x write x again, in order or reversed: copying repeated tokens")
+ADDITION = _no(f"by Lemma 8 ({BORN})", "x + 0 is x written again, in order or reversed, and its digits repeat")
+MULTIPLICATION = _no(f"by Lemma 8 ({BORN})", "x × 10 is x written again, in order or reversed, and its digits repeat")
 
 KNOWN: dict[str, Known] = {
     "unique-left": _retrieval("unique", "left", lemma=4),
@@ -106,8 +107,8 @@ KNOWN: dict[str, Known] = {
     "first-right": _retrieval("first", "right", lemma=5),
     "last-left": LAST,
     "last-right": LAST,
-    "copy unique": _unique_copying(copying.unique_copy),
-    "reverse unique": _unique_copying(copying.unique_reverse),
+    "copy unique": _unique_copying(copying.unique_copy, f"Lemma 7 ({BORN}); {HUANG}"),
+    "reverse unique": _unique_copying(copying.unique_reverse, f"Lemma 7 ({BORN})"),
     "copy repeated": REPEATED,
     "reverse repeated": REPEATED,
     "majority": MAJORITY,
@@ -115,10 +116,10 @@ KNOWN: dict[str, Known] = {
     "binary-majority-interleave": INTERLEAVED,
     "sort": SORT,
     "parity": PARITY,
-    "binary-addition": ARITHMETIC,
-    "addition": ARITHMETIC,
-    "multi-addition": ARITHMETIC,
-    "multiplication": ARITHMETIC,
+    "binary-addition": ADDITION,
+    "addition": ADDITION,
+    "multi-addition": ADDITION,
+    "multiplication": MULTIPLICATION,
 }
 """By the name of the task; where letters may be unique or repeated, that is part of it."""
 
