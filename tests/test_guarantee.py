@@ -70,7 +70,8 @@ def test_what_is_outside_the_class_is_told_with_its_lemma_and_without_a_claim_th
 def test_a_task_that_nobody_has_looked_at_is_told_with_what_to_do(call: Call) -> None:
     done = call("guarantee", "modulo-recall")
     assert done.code == 0
-    assert done.out.startswith("modulo-recall: nobody has looked")
+    assert done.out.startswith("modulo-recall: it is not known whether")
+    assert "nobody has looked at it here" in done.out
     assert "docs/theory.md" in done.out
 
 

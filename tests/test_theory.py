@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
 
@@ -41,6 +42,7 @@ from lengthlab.theory import (
     back,
     count,
     exists,
+    languages,
     shown,
     token,
     verdict,
@@ -48,6 +50,7 @@ from lengthlab.theory import (
 from lengthlab.theory.batches import BatchReading, say_all
 from lengthlab.theory.copying import sorting, unique_copy, unique_reverse
 from lengthlab.theory.counting import interleaved_majority, majority
+from lengthlab.theory.languages import Allowed
 from lengthlab.theory.lemmas import KNOWN, kind_of
 from lengthlab.theory.plain import Reading, say
 from lengthlab.theory.primitives import Constant
@@ -213,7 +216,7 @@ def test_interleaved_majority_is_right_on_every_short_input(period: int) -> None
 
 
 TASKS: list[Task] = [
-    *(kind(alphabet=alphabet) for kind in (UniqueLeft, UniqueRight, FirstLeft, FirstRight) for alphabet in (2, 5, 26)),
+    *(kind(alphabet=alphabet) for kind in (UniqueLeft, UniqueRight, FirstLeft, FirstRight) for alphabet in (2, 6)),
     Copy(alphabet=2),
     Copy(alphabet=80),
     Reverse(alphabet=80),
@@ -322,3 +325,41 @@ def test_one_name_for_two_lines_is_refused() -> None:
 def test_what_is_no_part_of_a_program_is_refused(make: Callable[[], object], text: str) -> None:
     with pytest.raises(LabError, match=text):
         make()
+
+
+def nested(depth: int) -> Callable[[str], bool]:
+    def member(string: str) -> bool:
+        opened = [string[:at].count("a") - string[:at].count("b") for at in range(len(string) + 1)]
+        return min(opened) >= 0 and max(opened) <= depth and opened[-1] == 0
+
+    return member
+
+
+LANGUAGES: dict[str, tuple[str, Callable[[str], bool], Allowed]] = {
+    "1*": ("01", lambda string: "0" not in string, languages.only("1")),
+    "(10)*": ("10", lambda string: string == "10" * (len(string) // 2), languages.alternating("1", "0")),
+    "not 000": ("01", lambda string: "000" not in string, languages.not_three("0", "1")),
+    "0*1*0*1*": ("01", lambda string: re.fullmatch("0*1*0*1*", string) is not None, languages.four_runs("0", "1")),
+    "(aa)*": ("a", lambda string: len(string) % 2 == 0, languages.repeated("a", 2)),
+    "(aaaa)*": ("a", lambda string: len(string) % 4 == 0, languages.repeated("a", 4)),
+    "(abab)*": ("ab", lambda string: string == "abab" * (len(string) // 4), languages.alternating("a", "b", times=2)),
+    **{f"D{depth}": ("ab", nested(depth), languages.dyck(depth)) for depth in (1, 2, 3, 4)},
+}
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_a_language_is_told_by_what_may_follow_each_beginning(name: str) -> None:
+    symbols, member, allowed = LANGUAGES[name]
+    endings = ["".join(ending) for length in range(5) for ending in product(symbols, repeat=length)]
+
+    def begins(read: str) -> bool:
+        return any(member(read + ending) for ending in endings)
+
+    def following(read: str) -> str:
+        return f"{{{''.join(s for s in symbols if begins(read + s))}{'$' if member(read) else ''}}}"
+
+    beginnings = ["".join(read) for length in range(1, 8) for read in product(symbols, repeat=length)]
+    right = {read: following(read) for read in beginnings if begins(read)}
+    assert len(right) >= 7
+    program = languages.of_sets(allowed, sorted(set(right.values())))
+    assert_says(program, [(["<bos>", *read], {len(read): word}) for read, word in right.items()])

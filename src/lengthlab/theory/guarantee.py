@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lengthlab.theory.lemmas import KNOWN, Known
 from lengthlab.theory.primitives import Expression, Periodic, Positions
-from lengthlab.theory.program import Program, parts
+from lengthlab.theory.program import Program
 from lengthlab.theory.text import shown
 from lengthlab.theory.trial import Trial, try_drawn, try_every
 from lengthlab.theory.verdict import Verdict, own_program, verdict
@@ -51,8 +51,8 @@ def guarantee(task: Task) -> Guarantee:
     """Look a task up, and try its program if there is one.
 
     >>> from lengthlab.tasks import ModuloRecall
-    >>> guarantee(ModuloRecall()).verdict.citation
-    'nobody has looked at it here'
+    >>> guarantee(ModuloRecall()).does_not
+    ('That there is none: that takes a proof.',)
     """
     found = verdict(task)
     if found.program is None:
@@ -100,7 +100,7 @@ def uses_positions(program: Program) -> bool:
 
 def _positional(expression: Expression) -> bool:
     local = isinstance(expression, Positions) and expression.within is not None
-    return local or isinstance(expression, Periodic) or any(map(_positional, parts(expression)))
+    return local or isinstance(expression, Periodic) or any(map(_positional, expression.made_of))
 
 
 def _promise(found: Verdict) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lengthlab.tasks import Task
 
 OWN = "by a program of the task's own"
-NOBODY = "nobody has looked at it here"
+NOBODY = "nobody has looked at it here, so that no program is known and no proof that there is none"
 
 
 @dataclass(frozen=True)
