@@ -158,7 +158,8 @@ def test_retrieval_is_right_on_every_short_input(which: str, side: str, write: C
 
 def assert_says(program: Program, cases: Sequence[tuple[Sequence[str], dict[int, str]]]) -> None:
     """On a batch of all of them."""
-    vocabulary = sorted({word for words, right in cases for word in (*words, *right.values())})
+    words_of = {word for words, right in cases for word in (*words, *right.values())}
+    vocabulary = sorted(words_of | {*"abcde01", "<bos>", "<sep>", "<eos>"})
     tokens_BT = np.full((len(cases), max(len(words) for words, _ in cases)), -1)
     right_BT = np.full(tokens_BT.shape, -1)
     for row, (words, right) in enumerate(cases):
@@ -299,11 +300,17 @@ def test_a_wrong_program_is_found_with_the_first_input_that_shows_it() -> None:
     assert try_drawn(last, task).wrong is not None
 
 
-@pytest.mark.parametrize("says", [{}, {"a": token("a") | token("b"), "b": token("b")}, {"b": exists(token("c"))}])
+@pytest.mark.parametrize("says", [{}, {"a": token("a") | token("b"), "b": token("b")}, {"b": exists(token("b") & token("a"))}])
 def test_a_program_that_does_not_say_exactly_one_token_is_an_error_that_names_where(says: dict[str, Predicate]) -> None:
     with pytest.raises(LabError, match=r"says nothing|position 1 of 'a b' (no predicate is|several predicates are) true"):
         say(Program(says), "ab", at=1)
     with pytest.raises(LabError, match=r"says nothing|position 1 of 'a b' (no predicate is|several predicates are) true"):
+        say_all(Program(says), np.array([[0, 1]]), ("a", "b"), np.array([[False, True]]))
+
+
+@pytest.mark.parametrize("says", [{"b": token("A")}, {"B": token("a") | ~token("a")}])
+def test_a_word_that_the_task_does_not_have_is_a_slip(says: dict[str, Predicate]) -> None:
+    with pytest.raises(LabError, match=r"the program speaks of '[AB]', which is no word of the task"):
         say_all(Program(says), np.array([[0, 1]]), ("a", "b"), np.array([[False, True]]))
 
 

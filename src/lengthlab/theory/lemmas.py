@@ -169,4 +169,5 @@ def kind_of(task: Task) -> str:
 def _is_that_language(task: Task) -> bool:
     from lengthlab.tasks import Task
 
-    return registered(Task)[task.name]() == task
+    made: Task = registered(Task)[task.name]()
+    return made == task

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from inspect import getattr_static
 from typing import TYPE_CHECKING
 
 from lengthlab.errors import LabError, a_kind
@@ -64,9 +65,11 @@ def verdict(task: Task) -> Verdict:
 
 def own_program(task: Task) -> Program | None:
     """The program that a task brings along as its property `program`; None if it has none."""
-    program = getattr(task, "program", None)
+    if getattr_static(task, "program", None) is None:  # a slip inside the property is not taken for none
+        return None
+    program: object = task.program  # type: ignore[attr-defined]  # users' tasks may have one, ours have not
     if callable(program):
         raise LabError(f"task '{task.name}': 'program' is a method, and has to be a property: put @property before it")
-    if program is not None and not isinstance(program, Program):
+    if not isinstance(program, Program):
         raise LabError(f"task '{task.name}': 'program' is {a_kind(program)}, and has to be a lengthlab.theory.Program")
     return program
