@@ -126,6 +126,7 @@ def test_the_name_of_a_users_task_is_not_taken_for_ours(edited: Path, call: Call
     [
         ("    @property\n    def program", "    def program", "'program' is a method, and has to be a property"),
         ("return Program.deciding(", "return str(", "has to be a lengthlab.theory.Program"),
+        ('else "no",)}', 'else "no", "no")}', "'twice' is asked 1 times of '<bos> "),
         ("in self.alphabet)", "in self.alphabett)", "no attribute 'alphabett'"),
         ('list(words).index("<twice>")', 'list(words).index("<once>")', "cannot solve '<bos> a <twice>'"),
     ],

@@ -118,7 +118,7 @@ def _promise(found: Verdict) -> tuple[str, ...]:
 def _limits(found: Verdict, longest: int | None) -> tuple[str, ...]:
     if found.in_class == "no":
         return (
-            "That training fails: that is an observation (of the papers, and of ours), not a theorem.",
+            "That training fails: that is an observation of the papers, not a theorem.",
             "Anything about recurrences, hybrids, or position ids of the task's own (position coupling).",
         )
     if found.program is None:

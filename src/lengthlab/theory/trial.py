@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lengthlab.errors import LabError, cut, explain
+from lengthlab.errors import LabError, cut, explain, require
 from lengthlab.theory.batches import say_all
 from lengthlab.theory.program import Program
 
@@ -81,9 +81,8 @@ def first_wrong(program: Program, vocabulary: Sequence[str], cases: Iterable[Cas
     "after 'a a' the program says b, and right is a"
     """
     ids = {word: at for at, word in enumerate(vocabulary)}
-    for some in _chunks(
-        sorted(cases, key=lambda case: len(case.words)), min(CELLS, CELLS_OF_LINES // (1 + len(program.lines)))
-    ):
+    cells = min(CELLS, CELLS_OF_LINES // (1 + len(program.lines)))
+    for some in _chunks(sorted(cases, key=lambda case: len(case.words)), cells):
         tokens_BT = np.zeros((len(some), max(len(case.words) for case in some)), dtype=np.int64)
         right_BT = np.full(tokens_BT.shape, -1, dtype=np.int64)
         for row, case in enumerate(some):
@@ -136,6 +135,8 @@ def _drawn(task: Task, length: int, each: int) -> Iterator[Case]:
         answers: dict[int, str] = {}
         for question, said in _solved(task, words).items():
             asked = [at for at, token in enumerate(batch.target[question][row].tolist()) if token != IGNORE]
+            told = f"'{question}' is asked {len(asked)} times of '{cut(' '.join(words))}', and solve has {len(said)} words"
+            require(len(asked) == len(said), f"task '{task.name}': {told}; see lengthlab check")
             answers |= zip(asked, said, strict=True)
         yield Case(tuple(words), answers)
 

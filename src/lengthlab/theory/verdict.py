@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 OWN = "by a program of the task's own"
 NOBODY = "nobody has looked at it here, so that no program is known and no proof that there is none"
 
+COUPLED = "the papers speak of positions 0, 1, 2, …, and not of ids that a task brings along"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -58,7 +60,7 @@ def verdict(task: Task) -> Verdict:
         return Verdict(task.name, "yes", OWN, write=lambda: own)
     kind = kind_of(task) if is_ours(type(task)) else ""
     if kind not in KNOWN:
-        return Verdict(kind or task.name, "unknown", NOBODY)
+        return Verdict(kind or task.name, "unknown", COUPLED if "coupled" in kind.split() else NOBODY)
     known = KNOWN[kind]
     return Verdict(kind, known.in_class, known.citation, known.reason, partial(known.program, task) if known.program else None)
 
