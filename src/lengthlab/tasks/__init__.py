@@ -4,11 +4,31 @@ from collections.abc import Callable
 from typing import Any
 
 from lengthlab.registry import register_all
+from lengthlab.tasks.automaton import Automaton as Automaton
 from lengthlab.tasks.batch import IGNORE as IGNORE
 from lengthlab.tasks.batch import Batch as Batch
 from lengthlab.tasks.binary_addition import BinaryAddition as BinaryAddition
 from lengthlab.tasks.copying import Copy as Copy
 from lengthlab.tasks.copying import Reverse as Reverse
+from lengthlab.tasks.language import Language as Language
+from lengthlab.tasks.language import dyck as dyck
+from lengthlab.tasks.language import repeated as repeated
+from lengthlab.tasks.languages import (
+    aa,
+    aaaa,
+    abab,
+    d2,
+    d3,
+    d4,
+    d12,
+    tomita_1,
+    tomita_2,
+    tomita_3,
+    tomita_4,
+    tomita_5,
+    tomita_6,
+    tomita_7,
+)
 from lengthlab.tasks.majority import BinaryMajority as BinaryMajority
 from lengthlab.tasks.majority import BinaryMajorityInterleave as BinaryMajorityInterleave
 from lengthlab.tasks.majority import Majority as Majority
@@ -44,7 +64,24 @@ COUNTING: dict[str, Callable[..., Task]] = {
     "parity": Parity,
     "binary-addition": BinaryAddition,
 }
-NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
+LANGUAGES: dict[str, Callable[..., Task]] = {
+    "language": Language,
+    "tomita-1": tomita_1,
+    "tomita-2": tomita_2,
+    "tomita-3": tomita_3,
+    "tomita-4": tomita_4,
+    "tomita-5": tomita_5,
+    "tomita-6": tomita_6,
+    "tomita-7": tomita_7,
+    "D2": d2,
+    "D3": d3,
+    "D4": d4,
+    "D12": d12,
+    "(aa)*": aa,
+    "(aaaa)*": aaaa,
+    "(abab)*": abab,
+}
+NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
     Task: {
         "modulo-recall": ModuloRecall,
         "modulo": modulo,
@@ -53,7 +90,9 @@ NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
         **RETRIEVAL,
         **COPYING,
         **COUNTING,
+        **LANGUAGES,
     },
+    Automaton: {"automaton": Automaton},
 }
 """Written out, so that a list of them can be read without torch."""
 
