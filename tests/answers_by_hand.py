@@ -47,3 +47,51 @@ def backward(symbols: list[str]) -> list[str]:
     for symbol in symbols:
         found.insert(0, symbol)
     return found
+
+
+def most(symbols: list[str]) -> str:
+    """The symbol that is there most often, alone."""
+    numbers = {symbol: sum(other == symbol for other in symbols) for symbol in symbols}
+    [first] = [symbol for symbol, number in numbers.items() if number == max(numbers.values())]
+    return first
+
+
+def most_of_turns(symbols: list[str], period: int) -> list[str]:
+    assert len(symbols) % period == 0
+    return [most([symbol for place, symbol in enumerate(symbols) if place % period == turn]) for turn in range(period)]
+
+
+def in_order(symbols: list[str]) -> list[str]:
+    """Number by number, the least of those that are left."""
+    left, found = [int(symbol) for symbol in symbols], []
+    while left:
+        found.append(str(min(left)))
+        left.remove(min(left))
+    assert len(set(found)) == len(found), f"repeats a number: {symbols}"
+    return found
+
+
+def even_or_odd(bits: list[str]) -> list[str]:
+    odd = False
+    for bit in bits:
+        odd ^= {"0": False, "1": True}[bit]
+    return ["odd" if odd else "even"]
+
+
+def added(words: Sequence[str]) -> list[str]:
+    """School addition from the right, a carry at a time.
+
+    >>> added("<bos> 1 1 + 1 = 1 0 0 <eos>".split())
+    ['1', '0', '0', '<eos>']
+    """
+    one, other = between(words, "<bos>", "+"), between(words, "+", "=")
+    for operand in (one, other):
+        assert operand, words
+        assert len(operand) == 1 or operand[0] == "1", f"{operand} begins with 0: {words}"
+    digits: list[str] = []
+    carry = 0
+    while one or other or carry:
+        carry += sum(int(number.pop()) for number in (one, other) if number)
+        digits.insert(0, str(carry % 2))
+        carry //= 2
+    return [*digits, "<eos>"]

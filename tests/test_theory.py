@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
 
@@ -13,13 +14,19 @@ from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
 from lengthlab.tasks import (
+    BinaryAddition,
+    BinaryMajority,
+    BinaryMajorityInterleave,
     Copy,
     FirstLeft,
     FirstRight,
     LastLeft,
     LastRight,
+    Majority,
     ModuloRecall,
+    Parity,
     Reverse,
+    Sort,
     Task,
     UniqueLeft,
     UniqueRight,
@@ -35,6 +42,7 @@ from lengthlab.theory import (
     back,
     count,
     exists,
+    languages,
     shown,
     token,
     verdict,
@@ -42,6 +50,7 @@ from lengthlab.theory import (
 from lengthlab.theory.batches import BatchReading, say_all
 from lengthlab.theory.copying import sorting, unique_copy, unique_reverse
 from lengthlab.theory.counting import interleaved_majority, majority
+from lengthlab.theory.languages import Allowed
 from lengthlab.theory.lemmas import KNOWN, kind_of
 from lengthlab.theory.plain import Reading, say
 from lengthlab.theory.primitives import Constant
@@ -149,7 +158,8 @@ def test_retrieval_is_right_on_every_short_input(which: str, side: str, write: C
 
 def assert_says(program: Program, cases: Sequence[tuple[Sequence[str], dict[int, str]]]) -> None:
     """On a batch of all of them."""
-    vocabulary = sorted({word for words, right in cases for word in (*words, *right.values())})
+    words_of = {word for words, right in cases for word in (*words, *right.values())}
+    vocabulary = sorted(words_of | {*"abcde01", "<bos>", "<sep>", "<eos>"})
     tokens_BT = np.full((len(cases), max(len(words) for words, _ in cases)), -1)
     right_BT = np.full(tokens_BT.shape, -1)
     for row, (words, right) in enumerate(cases):
@@ -207,10 +217,23 @@ def test_interleaved_majority_is_right_on_every_short_input(period: int) -> None
 
 
 TASKS: list[Task] = [
-    *(kind(alphabet=alphabet) for kind in (UniqueLeft, UniqueRight, FirstLeft, FirstRight) for alphabet in (2, 5, 26)),
+    *(kind(alphabet=alphabet) for kind in (UniqueLeft, UniqueRight, FirstLeft, FirstRight) for alphabet in (2, 6)),
     Copy(alphabet=2),
     Copy(alphabet=80),
     Reverse(alphabet=80),
+    Majority(),
+    BinaryMajority(),
+    *map(BinaryMajorityInterleave, (1, 2, 3, 5)),
+    Sort(),
+]
+LISTED: list[Task] = [
+    *(kind(alphabet=3) for kind in (UniqueLeft, UniqueRight, FirstLeft, FirstRight)),
+    Copy(alphabet=5),
+    Reverse(alphabet=5),
+    Majority(alphabet=3),
+    BinaryMajority(),
+    BinaryMajorityInterleave(2),
+    Sort(numbers=5),
 ]
 
 
@@ -223,9 +246,7 @@ def test_a_program_is_right_on_what_its_task_draws_short_and_long(task: Task) ->
     assert trial.longest >= min(150, 2 * (task.longest or 300))
 
 
-@pytest.mark.parametrize(
-    "task", [UniqueLeft(3), UniqueRight(3), FirstLeft(3), FirstRight(3), Copy(alphabet=5), Reverse(alphabet=5)], ids=str
-)
+@pytest.mark.parametrize("task", LISTED, ids=str)
 def test_every_short_input_is_what_the_task_can_draw(task: Task) -> None:
     # Inputs are listed without the task: here they are held against what it draws.
     prompts = KNOWN[kind_of(task)].prompts
@@ -247,10 +268,16 @@ def test_every_short_input_is_what_the_task_can_draw(task: Task) -> None:
         (FirstRight(), "yes", "Lemma 5"),
         (LastLeft(), "no", "Lemma 6"),
         (LastRight(), "no", "Lemma 6"),
-        (Copy(), "yes", "Lemma 7"),
-        (Reverse(), "yes", "Lemma 7"),
+        (Copy(alphabet=8), "yes", "Lemma 7"),
+        (Reverse(alphabet=8), "yes", "Lemma 7"),
         (Copy(letters="repeated"), "no", "Lemma 8"),
         (Reverse(letters="repeated"), "no", "Lemma 8"),
+        (Majority(), "yes", "Huang"),
+        (BinaryMajority(), "yes", "Huang"),
+        (BinaryMajorityInterleave(), "yes", "Huang"),
+        (Sort(), "yes", "Huang"),
+        (Parity(), "no", "Huang"),
+        (BinaryAddition(), "no", "Lemma 8"),
         (ModuloRecall(), "unknown", "nobody"),
     ],
 )
@@ -273,11 +300,17 @@ def test_a_wrong_program_is_found_with_the_first_input_that_shows_it() -> None:
     assert try_drawn(last, task).wrong is not None
 
 
-@pytest.mark.parametrize("says", [{}, {"a": token("a") | token("b"), "b": token("b")}, {"b": exists(token("c"))}])
+@pytest.mark.parametrize("says", [{}, {"a": token("a") | token("b"), "b": token("b")}, {"b": exists(token("b") & token("a"))}])
 def test_a_program_that_does_not_say_exactly_one_token_is_an_error_that_names_where(says: dict[str, Predicate]) -> None:
     with pytest.raises(LabError, match=r"says nothing|position 1 of 'a b' (no predicate is|several predicates are) true"):
         say(Program(says), "ab", at=1)
     with pytest.raises(LabError, match=r"says nothing|position 1 of 'a b' (no predicate is|several predicates are) true"):
+        say_all(Program(says), np.array([[0, 1]]), ("a", "b"), np.array([[False, True]]))
+
+
+@pytest.mark.parametrize("says", [{"b": token("A")}, {"B": token("a") | ~token("a")}])
+def test_a_word_that_the_task_does_not_have_is_a_slip(says: dict[str, Predicate]) -> None:
+    with pytest.raises(LabError, match=r"the program speaks of '[AB]', which is no word of the task"):
         say_all(Program(says), np.array([[0, 1]]), ("a", "b"), np.array([[False, True]]))
 
 
@@ -299,3 +332,41 @@ def test_one_name_for_two_lines_is_refused() -> None:
 def test_what_is_no_part_of_a_program_is_refused(make: Callable[[], object], text: str) -> None:
     with pytest.raises(LabError, match=text):
         make()
+
+
+def nested(depth: int) -> Callable[[str], bool]:
+    def member(string: str) -> bool:
+        opened = [string[:at].count("a") - string[:at].count("b") for at in range(len(string) + 1)]
+        return min(opened) >= 0 and max(opened) <= depth and opened[-1] == 0
+
+    return member
+
+
+LANGUAGES: dict[str, tuple[str, Callable[[str], bool], Allowed]] = {
+    "1*": ("01", lambda string: "0" not in string, languages.only("1")),
+    "(10)*": ("10", lambda string: string == "10" * (len(string) // 2), languages.alternating("1", "0")),
+    "not 000": ("01", lambda string: "000" not in string, languages.not_three("0", "1")),
+    "0*1*0*1*": ("01", lambda string: re.fullmatch("0*1*0*1*", string) is not None, languages.four_runs("0", "1")),
+    "(aa)*": ("a", lambda string: len(string) % 2 == 0, languages.repeated("a", 2)),
+    "(aaaa)*": ("a", lambda string: len(string) % 4 == 0, languages.repeated("a", 4)),
+    "(abab)*": ("ab", lambda string: string == "abab" * (len(string) // 4), languages.alternating("a", "b", times=2)),
+    **{f"D{depth}": ("ab", nested(depth), languages.dyck(depth)) for depth in (1, 2, 3, 4)},
+}
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_a_language_is_told_by_what_may_follow_each_beginning(name: str) -> None:
+    symbols, member, allowed = LANGUAGES[name]
+    endings = ["".join(ending) for length in range(5) for ending in product(symbols, repeat=length)]
+
+    def begins(read: str) -> bool:
+        return any(member(read + ending) for ending in endings)
+
+    def following(read: str) -> str:
+        return f"{{{''.join(s for s in symbols if begins(read + s))}{'$' if member(read) else ''}}}"
+
+    beginnings = ["".join(read) for length in range(1, 8) for read in product(symbols, repeat=length)]
+    right = {read: following(read) for read in beginnings if begins(read)}
+    assert len(right) >= 7
+    program = languages.of_sets(allowed, sorted(set(right.values())))
+    assert_says(program, [(["<bos>", *read], {len(read): word}) for read, word in right.items()])

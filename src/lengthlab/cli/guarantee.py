@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HEADLINES = {
     "yes": "in C-RASP[pos]: length generalization is promised, under idealized training",
     "no": "not in C-RASP[pos]: nothing is promised",
-    "unknown": "nobody has looked: no program is known here, and no proof that there is none",
+    "unknown": "it is not known whether it is in C-RASP[pos]",
 }
 COLORS = {"yes": "green", "no": "red", "unknown": "yellow"}
 
@@ -62,8 +62,7 @@ def _lines(found: Guarantee) -> Iterator[str]:
         yield visible(f"  {found.wrong}")
         return
     yield f"{visible(verdict.task)}: {click.style(HEADLINES[verdict.in_class], fg=COLORS[verdict.in_class])}"
-    if verdict.in_class != "unknown":
-        yield visible(f"  source      {verdict.citation}{f': {verdict.reason}' if verdict.reason else ''}")
+    yield visible(f"  source      {verdict.citation}{f': {verdict.reason}' if verdict.reason else ''}")
     if verdict.program is not None:
         yield f"  program     {verdict.program.size:,} operations{_with(found.shown_with, ', shown with')}"
         yield ""

@@ -92,6 +92,8 @@ def _padding(draws: Draws) -> Seen:
 
 def _next_token(draws: Draws) -> Seen:
     batch, words = draws.batch, draws.vocabulary
+    if draws.task.labels:
+        return True, "every answer is a label, and stands beside the sequence"
     next_BT = F.pad(batch.tokens_BT[:, 1:], (0, 1), value=draws.task.pad)
     for question, target_BT in batch.target.items():
         wrong_BT = (target_BT != IGNORE) & (target_BT != next_BT)
@@ -110,7 +112,7 @@ def _solved(draws: Draws) -> Seen:
             if answers[row] != truth.get(question, ()):
                 said = f"draw wrote '{' '.join(answers[row])}', solve says '{' '.join(truth.get(question, ()))}'"
                 return False, f"of '{question}' {said}: {draws.show(row)}"
-    for question in draws.task.questions:
+    for question in () if draws.task.labels else draws.task.questions:
         if _copies(draws, question):
             return False, f"solve repeats what stands where the answer to '{question}' is, right or wrong: it has to find it"
     return True, f"on {len(draws.words)} sequences"
@@ -158,7 +160,9 @@ def _varied(draws: Draws) -> Seen:
     if never and not isinstance(draws.task, Mixture):
         return False, f"no sample of {len(draws.n_B)} asks '{never[0]}'"
     if _same(draws.batch, draws.draw(seed=1)):
-        return False, "generators in different states give the same sequences: draw does not use the one it is given"
+        certain = all(draws.task.chances(n)[ALL] == 1 for n in draws.lengths)
+        told = "generators in different states give the same sequences"
+        return certain, f"{told}, as its chance of 1 says" if certain else f"{told}: draw does not use the one it is given"
     return True, "every question is asked, and other random numbers give other sequences"
 
 

@@ -20,10 +20,10 @@ IGNORE = -100
 class Batch:
     """Sequences padded on the right. `target[question][b, t]` is the token to say after reading position t, or IGNORE.
 
-    What is to be said is what comes next: `target[b, t] == tokens[b, t + 1]` wherever something is asked, so nothing is asked
-    at the last column. An answer has as many tokens as it has targets. `length_B` counts the tokens of each sequence, padding
-    left out. `position_BT` are position ids, where a task knows better than 0, 1, 2, … (position coupling); where a
-    token has several (row and column), they are (B, T, K).
+    What is to be said is what comes next: `target[b, t] == tokens[b, t + 1]` wherever something is asked, unless the task says
+    that its targets are `labels`. Nothing is asked at the last column, which is never read. An answer has as many tokens as it
+    has targets. `length_B` counts the tokens of each sequence, padding left out. `position_BT` are position ids, where a task
+    knows better than 0, 1, 2, … (position coupling); where a token has several (row and column), they are (B, T, K).
 
     >>> tokens_BT = torch.tensor([[1, 7, 8, 2, 8, 7]])  # <bos> 7 8 <reverse> 8 7
     >>> asked_BT = torch.tensor([[False, False, False, True, True, False]])

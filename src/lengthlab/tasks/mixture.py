@@ -75,6 +75,10 @@ class Mixture(Task):
         return self.tasks[0].free_running
 
     @property
+    def labels(self) -> bool:  # type: ignore[override]  # that of its tasks
+        return any(task.labels for task in self.tasks)
+
+    @property
     def questions(self) -> tuple[str, ...]:
         return tuple(f"{task.name}/{question}" for task in self.tasks for question in task.questions)
 

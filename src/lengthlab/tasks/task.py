@@ -40,6 +40,10 @@ class Task(ABC):
     free_running: ClassVar[bool] = False
     """Whether it is evaluated on what the model says when it reads its own answers, instead of the right ones."""
 
+    labels: ClassVar[bool] = False
+    """Whether what is to be said are labels of what was read, beside the sequence, and not the tokens that come next in it. The
+    model never reads labels."""
+
     @property
     def asks_alike(self) -> bool:
         """Whether every sample is asked at as many positions in each draw, so that nobody has to count them. True only where

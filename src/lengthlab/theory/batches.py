@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from lengthlab.errors import LabError, nearest
 from lengthlab.theory.primitives import (
     And,
     Choice,
@@ -53,7 +54,8 @@ class BatchReading:
         """true_BT of a predicate."""
         match predicate:
             case Token(word):
-                return self.tokens_BT == self.ids.get(word, -1)
+                here_BT: Bools = self.tokens_BT == self.id_of(word)
+                return here_BT
             case Periodic(period, remainder):
                 return np.broadcast_to(np.arange(self.tokens_BT.shape[1]) % period == remainder, self.tokens_BT.shape)
             case Not(part):
@@ -63,12 +65,19 @@ class BatchReading:
             case Or(parts):
                 return self._joined(np.logical_or, parts, of_none=False)
             case Compare(left, sign, right):
-                return SIGNS[sign](self.number(left), self.number(right))
+                compared_BT: Bools = SIGNS[sign](self.number(left), self.number(right))
+                return compared_BT
             case NamedPredicate(name, value):
                 if name not in self.true_BT:
                     self.true_BT[name] = self.true(value)
                 return self.true_BT[name]
         raise TypeError(f"{predicate!r} is no predicate")
+
+    def id_of(self, word: str) -> int:
+        """The token of a word; a word that the task does not have is a slip of the program's."""
+        if word not in self.ids:
+            raise LabError(f"the program speaks of '{word}', which is no word of the task; {nearest(word, self.ids)}")
+        return self.ids[word]
 
     def _joined(self, join: np.ufunc, parts: Sequence[Predicate], of_none: bool) -> Bools:
         if not parts:
@@ -133,7 +142,7 @@ def say_all(program: Program, tokens_BT: Ids, vocabulary: Sequence[str], asked_B
     times_BT = np.zeros(tokens_BT.shape, dtype=np.int32)
     for word, predicate in program.says.items():
         true_BT = reading.true(predicate) & asked_BT
-        said_BT[true_BT] = ids.get(word, -1)
+        said_BT[true_BT] = reading.id_of(word)
         times_BT += true_BT
     wrong = np.argwhere(asked_BT & (times_BT != 1))
     if len(wrong):

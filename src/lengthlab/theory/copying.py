@@ -61,7 +61,8 @@ def sorting(alphabet: Sequence[str]) -> Program:
     smaller: Count = Constant(0)
     says: dict[str, Predicate] = {}
     for a in alphabet:
-        to_here = (smaller + count(token(a) & inside)).named(f"UPTO_{a}")
-        says[a] = (written >= smaller) & (written < to_here)
-        smaller = to_here
+        here = count(token(a) & inside)
+        upto = (smaller + here if says else here).named(f"UPTO_{a}")
+        says[a] = (written >= smaller) & (written < upto)
+        smaller = upto
     return Program({**says, EOS: written.equals(smaller)})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lengthlab.theory.primitives import And, Periodic, all_of, any_of, back, count, token
+from lengthlab.theory.primitives import Periodic, Predicate, all_of, any_of, back, count, exists, token
 from lengthlab.theory.program import Program
 
 SEP, EOS = "<sep>", "<eos>"
@@ -22,7 +22,7 @@ def majority(alphabet: Sequence[str]) -> Program:
     """
     number = {a: count(token(a)).named(f"COUNT_{a}") for a in alphabet}
     most = {a: all_of(number[a] > number[b] for b in alphabet if b != a) for a in alphabet}
-    return Program({**{a: token(SEP) & most[a] for a in alphabet}, EOS: back(token(SEP))})
+    return Program({**{a: token(SEP) & most[a] for a in alphabet}, EOS: exists(token(SEP)) & ~token(SEP)})
 
 
 def interleaved_majority(period: int, words: tuple[str, str] = ("0", "1")) -> Program:
@@ -38,16 +38,17 @@ def interleaved_majority(period: int, words: tuple[str, str] = ("0", "1")) -> Pr
     inside = count(token(SEP)).equals(0).named("INPUT")
     over = back(token(SEP), period).named("OVER")
 
-    def wins(word: str, other: str, turn: int) -> And:
-        mine = Periodic(period, (turn + 1) % period)  # the first token stands at position 1, after <bos>
-        number = {each: count(token(each) & inside & mine).named(f"COUNT_{each}_{turn + 1}") for each in (word, other)}
-        return mine & (number[word] > number[other])
+    def wins(word: str, other: str, turn: int) -> Predicate:
+        mine = Periodic(period, turn % period)  # the first token stands at position 1, after <bos>
+        number = {each: count(token(each) & inside & mine).named(f"COUNT_{each}_{turn}") for each in (word, other)}
+        return (mine & (number[word] > number[other])).named(f"WINS_{word}_{turn}")
 
     zero, one = words
+    turns = range(1, period + 1)
     return Program(
         {
-            zero: ~over & any_of(wins(zero, one, turn) for turn in range(period)),
-            one: ~over & any_of(wins(one, zero, turn) for turn in range(period)),
+            zero: ~over & any_of(wins(zero, one, turn) for turn in turns),
+            one: ~over & any_of(wins(one, zero, turn) for turn in turns),
             EOS: over,
         }
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lengthlab.theory.lemmas import KNOWN, Known
 from lengthlab.theory.primitives import Expression, Periodic, Positions
-from lengthlab.theory.program import Program, parts
+from lengthlab.theory.program import Program
 from lengthlab.theory.text import shown
 from lengthlab.theory.trial import Trial, try_drawn, try_every
 from lengthlab.theory.verdict import Verdict, own_program, verdict
@@ -51,12 +51,12 @@ def guarantee(task: Task) -> Guarantee:
     """Look a task up, and try its program if there is one.
 
     >>> from lengthlab.tasks import ModuloRecall
-    >>> guarantee(ModuloRecall()).verdict.citation
-    'nobody has looked at it here'
+    >>> guarantee(ModuloRecall()).does_not
+    ('That there is none: that takes a proof.',)
     """
     found = verdict(task)
     if found.program is None:
-        return Guarantee(found, follows=_promise(found), does_not=_limits(found))
+        return Guarantee(found, follows=_promise(found), does_not=_limits(found, task.longest))
     known = KNOWN.get(found.task, OWN) if own_program(task) is None else OWN
     listed, short = _made_with(task, known.listed), _made_with(task, known.shown)
     prompts = partial(known.prompts, listed) if known.prompts else getattr(task, "prompts", None)
@@ -68,7 +68,7 @@ def guarantee(task: Task) -> Guarantee:
         listed_with=_differences(task, listed),
         drawn=try_drawn(found.program, task),
         follows=_promise(found),
-        does_not=_limits(found),
+        does_not=_limits(found, task.longest),
     )
 
 
@@ -100,7 +100,7 @@ def uses_positions(program: Program) -> bool:
 
 def _positional(expression: Expression) -> bool:
     local = isinstance(expression, Positions) and expression.within is not None
-    return local or isinstance(expression, Periodic) or any(map(_positional, parts(expression)))
+    return local or isinstance(expression, Periodic) or any(map(_positional, expression.made_of))
 
 
 def _promise(found: Verdict) -> tuple[str, ...]:
@@ -115,17 +115,18 @@ def _promise(found: Verdict) -> tuple[str, ...]:
     )
 
 
-def _limits(found: Verdict) -> tuple[str, ...]:
+def _limits(found: Verdict, longest: int | None) -> tuple[str, ...]:
     if found.in_class == "no":
         return (
-            "That training fails: that is an observation (of the papers, and of ours), not a theorem.",
+            "That training fails: that is an observation of the papers, not a theorem.",
             "Anything about recurrences, hybrids, or position ids of the task's own (position coupling).",
         )
     if found.program is None:
         return ("That there is none: that takes a proof.",)
-    nope = "it has local counts or periodic positions" if uses_positions(found.program) else "this one needs none"
+    nope = "it has local counts or periodic positions" if uses_positions(found.program) else "this one does"
+    bound = f"Every length ends at {longest} here: the alphabet is fixed, and the task reaches no further with it."
     return (
         "How large N is, or that training with finite data and steps gets there.",
         f"Rotary positions: there it is an observation. No positions: the program must do without them, and {nope}.",
-        "The alphabet is fixed: where tokens do not repeat, a sequence is no longer than it.",
+        *([bound] if longest else []),
     )

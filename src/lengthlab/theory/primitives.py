@@ -20,6 +20,11 @@ Comparison = Literal["≥", ">", "=", "≤", "<"]
 class Predicate:
     """True or false at every position. `&`, `|` and `~` are and, or and not."""
 
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        """Its parts; what a name stands for is none."""
+        return ()
+
     def __and__(self, other: Predicate) -> And:
         return And((*_parts(And, self), *_parts(And, other)))
 
@@ -36,6 +41,11 @@ class Predicate:
 
 class Count:
     """A whole number at every position. `+` and `-` add and subtract; `>=`, `>`, `<=`, `<` and `equals` compare."""
+
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        """Its parts; what a name stands for is none."""
+        return ()
 
     def __add__(self, other: Count | int) -> Sum:
         return Sum(self, as_count(other))
@@ -86,12 +96,20 @@ class Periodic(Predicate):
 class Not(Predicate):
     part: Predicate
 
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return (self.part,)
+
 
 @dataclass(frozen=True)
 class And(Predicate):
     """All of them; of none, true."""
 
     parts: tuple[Predicate, ...]
+
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return self.parts
 
 
 @dataclass(frozen=True)
@@ -100,12 +118,20 @@ class Or(Predicate):
 
     parts: tuple[Predicate, ...]
 
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return self.parts
+
 
 @dataclass(frozen=True)
 class Compare(Predicate):
     left: Count
     sign: Comparison
     right: Count
+
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -134,17 +160,29 @@ class Positions(Count):
             require_whole(near, "the least distance of a local count", 0)
             require(far >= near, f"a local count reaches from {near} to {far} positions back: the second must not be smaller")
 
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return (self.where,)
+
 
 @dataclass(frozen=True)
 class Sum(Count):
     left: Count
     right: Count
 
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
 
 @dataclass(frozen=True)
 class Difference(Count):
     left: Count
     right: Count
+
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -155,6 +193,10 @@ class Choice(Count):
     then: Count
     otherwise: Count
 
+    @property
+    def made_of(self) -> tuple[Expression, ...]:
+        return (self.where, self.then, self.otherwise)
+
 
 @dataclass(frozen=True)
 class NamedCount(Count):
@@ -162,6 +204,7 @@ class NamedCount(Count):
     value: Count
 
 
+ONE = Constant(1)
 Named = NamedPredicate | NamedCount
 Expression = Predicate | Count
 
@@ -190,7 +233,7 @@ def exists(where: Predicate, within: tuple[int, int] | None = None) -> Compare:
     >>> exists(token("a"))
     Compare(left=Positions(where=Token(word='a'), within=None), sign='≥', right=Constant(number=1))
     """
-    return count(where, within) >= 1
+    return Compare(count(where, within), "≥", ONE)
 
 
 def back(where: Predicate, distance: int = 1) -> Compare:

@@ -10,21 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lengthlab.errors import LabError, a_kind, cut, require
-from lengthlab.theory.primitives import (
-    And,
-    Choice,
-    Compare,
-    Difference,
-    Expression,
-    Named,
-    NamedCount,
-    NamedPredicate,
-    Not,
-    Or,
-    Positions,
-    Predicate,
-    Sum,
-)
+from lengthlab.theory.primitives import And, Expression, Named, NamedCount, NamedPredicate, Or, Predicate
 
 
 @dataclass(frozen=True)
@@ -78,22 +64,6 @@ class Program:
         raise LabError(f"the program must say exactly one token, and at position {at} of '{read}' {many}")
 
 
-def parts(expression: Expression) -> tuple[Expression, ...]:
-    """What an expression is made of; what a name stands for is not part of it."""
-    match expression:
-        case And(inner) | Or(inner):
-            return inner
-        case Not(part):
-            return (part,)
-        case Compare(left, _, right) | Sum(left, right) | Difference(left, right):
-            return (left, right)
-        case Positions(where):
-            return (where,)
-        case Choice(where, then, otherwise):
-            return (where, then, otherwise)
-    return ()
-
-
 def _collect(expression: Expression, found: dict[str, Named]) -> None:
     if isinstance(expression, (NamedPredicate, NamedCount)):
         known = found.get(expression.name)
@@ -106,11 +76,11 @@ def _collect(expression: Expression, found: dict[str, Named]) -> None:
         _collect(expression.value, found)
         require(expression.name not in found, f"line '{expression.name}' of a program is made of one of the same name")
         found[expression.name] = expression
-    for part in parts(expression):
+    for part in expression.made_of:
         _collect(part, found)
 
 
 def _operations(expression: Expression) -> int:
-    own = parts(expression)
+    own = expression.made_of
     joined = len(own) - 1 if isinstance(expression, (And, Or)) else 1
     return (max(0, joined) if own else 0) + sum(map(_operations, own))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lengthlab.tasks import Automaton
 
 Words = tuple[str, ...]
 Valid = Callable[[Words], bool]
@@ -43,6 +47,19 @@ def read_once(alphabet: Sequence[str], length: int) -> Iterator[Words]:
     ['<bos> a b <sep>', '<bos> b a <sep>']
     """
     return (("<bos>", *words, "<sep>") for words in permutations(alphabet, length))
+
+
+def beginnings(automaton: Automaton, length: int) -> Iterator[Words]:
+    """Of a formal language: every beginning of a string."""
+    strings: list[tuple[Words, int]] = [((), 0)]
+    for _ in range(length):
+        strings = [
+            ((*read, symbol), there)
+            for read, state in strings
+            for number, symbol in enumerate(automaton.symbols)
+            if (there := automaton.move(state, number)) >= 0
+        ]
+    return (("<bos>", *read, "<eos>") for read, _ in strings)
 
 
 def single_winner(words: Words) -> bool:

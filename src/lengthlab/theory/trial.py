@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lengthlab.errors import LabError, cut, explain
+from lengthlab.errors import LabError, cut, explain, require
 from lengthlab.theory.batches import say_all
 from lengthlab.theory.program import Program
 
@@ -25,8 +25,8 @@ SHORT, SHORT_EACH = 10, 20
 """So many lengths are drawn besides the long ones, and so many inputs of each."""
 LONG_TOKENS, LONG_EACH = (150, 300), 5
 """Tokens of the long ones, about, and how many of each."""
-MOST = 4000
-"""Inputs that are listed: every length as long as all of it fits."""
+MOST, LONGEST = 4000, 40
+"""Inputs that are listed, and their length: every length as long as all of it fits."""
 CELLS, CELLS_OF_LINES = 2**16, 2**27
 """Tokens that are read at once; and times the lines of the program, each of which is kept until all are read."""
 
@@ -52,12 +52,12 @@ class Trial:
 def try_every(program: Program, task: Task, prompts: Prompts, most: int = MOST) -> Trial:
     """On every input of the shortest length, the next, … as long as there are no more than `most` in all."""
     tried, reached = 0, 0
-    for length in range(task.shortest, (task.longest or most) + 1):
+    for length in range(task.shortest, min(task.longest or LONGEST, LONGEST) + 1):
         listed = list(islice(prompts(length), most - tried + 1))
         if tried + len(listed) > most:
             break
         wrong = first_wrong(program, task.words, (_prompted(task, prompt) for prompt in listed))
-        tried, reached = tried + len(listed), length
+        tried, reached = tried + len(listed), length if listed else reached
         if wrong:
             return Trial(tried, reached, wrong)
     return Trial(tried, reached)
@@ -81,9 +81,8 @@ def first_wrong(program: Program, vocabulary: Sequence[str], cases: Iterable[Cas
     "after 'a a' the program says b, and right is a"
     """
     ids = {word: at for at, word in enumerate(vocabulary)}
-    for some in _chunks(
-        sorted(cases, key=lambda case: len(case.words)), min(CELLS, CELLS_OF_LINES // (1 + len(program.lines)))
-    ):
+    cells = min(CELLS, CELLS_OF_LINES // (1 + len(program.lines)))
+    for some in _chunks(sorted(cases, key=lambda case: len(case.words)), cells):
         tokens_BT = np.zeros((len(some), max(len(case.words) for case in some)), dtype=np.int64)
         right_BT = np.full(tokens_BT.shape, -1, dtype=np.int64)
         for row, case in enumerate(some):
@@ -115,9 +114,13 @@ def _chunks(cases: Sequence[Case], cells: int) -> Iterator[Sequence[Case]]:
 
 
 def _prompted(task: Task, prompt: Sequence[str]) -> Case:
-    """An input with the answer that `solve` has for it, asked from the last word of the input on."""
+    """An input with the answer that `solve` has for it, asked from the last word of the input on. Labels are of what is read,
+    from the second word on.
+    """
     answer = tuple(word for words in _solved(task, prompt).values() for word in words)
-    return Case((*prompt, *answer), {len(prompt) - 1 + at: word for at, word in enumerate(answer)})
+    if getattr(task, "labels", False):
+        return Case(tuple(prompt), dict(enumerate(answer, start=1)))
+    return Case((*prompt, *answer), dict(enumerate(answer, start=len(prompt) - 1)))
 
 
 def _drawn(task: Task, length: int, each: int) -> Iterator[Case]:
@@ -132,6 +135,8 @@ def _drawn(task: Task, length: int, each: int) -> Iterator[Case]:
         answers: dict[int, str] = {}
         for question, said in _solved(task, words).items():
             asked = [at for at, token in enumerate(batch.target[question][row].tolist()) if token != IGNORE]
+            told = f"'{question}' is asked {len(asked)} times of '{cut(' '.join(words))}', and solve has {len(said)} words"
+            require(len(asked) == len(said), f"task '{task.name}': {told}; see lengthlab check")
             answers |= zip(asked, said, strict=True)
         yield Case(tuple(words), answers)
 

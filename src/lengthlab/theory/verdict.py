@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from inspect import getattr_static
 from typing import TYPE_CHECKING
 
 from lengthlab.errors import LabError, a_kind
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from lengthlab.tasks import Task
 
 OWN = "by a program of the task's own"
-NOBODY = "nobody has looked at it here"
+NOBODY = "nobody has looked at it here, so that no program is known and no proof that there is none"
+
+COUPLED = "the papers speak of positions 0, 1, 2, …, and not of ids that a task brings along"
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,18 @@ def verdict(task: Task) -> Verdict:
         return Verdict(task.name, "yes", OWN, write=lambda: own)
     kind = kind_of(task) if is_ours(type(task)) else ""
     if kind not in KNOWN:
-        return Verdict(kind or task.name, "unknown", NOBODY)
+        return Verdict(kind or task.name, "unknown", COUPLED if "coupled" in kind.split() else NOBODY)
     known = KNOWN[kind]
     return Verdict(kind, known.in_class, known.citation, known.reason, partial(known.program, task) if known.program else None)
 
 
 def own_program(task: Task) -> Program | None:
     """The program that a task brings along as its property `program`; None if it has none."""
-    program = getattr(task, "program", None)
+    if getattr_static(task, "program", None) is None:  # a slip inside the property is not taken for none
+        return None
+    program: object = task.program  # type: ignore[attr-defined]  # users' tasks may have one, ours have not
     if callable(program):
         raise LabError(f"task '{task.name}': 'program' is a method, and has to be a property: put @property before it")
-    if program is not None and not isinstance(program, Program):
+    if not isinstance(program, Program):
         raise LabError(f"task '{task.name}': 'program' is {a_kind(program)}, and has to be a lengthlab.theory.Program")
     return program
