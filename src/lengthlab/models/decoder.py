@@ -4,7 +4,7 @@
 is that of Cho et al. 2024 (arXiv 2405.20671). All are pre-norm, with a last norm before the head. As in the paper's
 architectures, `attention` is the name of the whole body and `attend`, inside each block, that of the attention function.
 
-Learned vectors of positions are added to the token's, and begin as large as these. Where the task has ids of its own, the
+All weights begin as N(0, 0.02), as those of GPT-2 and of Llama do. Learned vectors of positions are added to the token's. Where the task has ids of its own, the
 vectors of these are taken; else a sequence begins at a random one in training, and at the first when it is measured. Whoever
 asks for 0 of them has a model without positions.
 """
@@ -23,6 +23,9 @@ from lengthlab.models.norms import LayerNorm, Norm, RmsNorm
 from lengthlab.models.position_table import PositionIds
 
 
+STD = 0.02
+
+
 def gpt2(width: int = 256, blocks: int = 4, heads: int = 4, mlp: int = 4, position_ids: int = 512) -> Model:
     """GPT-2's block: LayerNorm, GELU, learned absolute positions.
 
@@ -30,7 +33,7 @@ def gpt2(width: int = 256, blocks: int = 4, heads: int = 4, mlp: int = 4, positi
     PositionIds(number=300, random_start=True, tables=1, std=1.0)
     """
     body = _body(blocks, Attention(heads, NoPositions()), Mlp(mlp, Gelu()), LayerNorm())
-    return Model("gpt2", width, body, _ids(position_ids))
+    return Model("gpt2", width, body, _ids(position_ids), STD)
 
 
 def llama(
@@ -45,7 +48,7 @@ def llama(
     """Llama's block: RMSNorm, an MLP with SiLU gates, no biases, rotary positions divided by `factor`."""
     positions: Positions = Rope(base, factor=factor)
     body = _body(blocks, Attention(heads, positions, bias=False), GatedMlp(mlp, Silu(), bias=False), RmsNorm())
-    return Model("llama", width, body, _ids(position_ids))
+    return Model("llama", width, body, _ids(position_ids), STD)
 
 
 def t5_decoder(

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from lengthlab import kernels
-from lengthlab.errors import require, require_whole
+from lengthlab.errors import require, require_number, require_whole
 from lengthlab.models.attention.learned import LearnedPositions
 from lengthlab.models.attention.randomized import RandomizedPositions
 from lengthlab.models.compose import Part, keep_name
@@ -47,14 +47,27 @@ class Model:
     body: Part
     position_ids: int | PositionIds = field(default=0, metadata={"added": "0.2"})
     """So many position ids have a learned vector that is added to the token's; 0: none are added. `PositionIds` says more."""
+    std: float = field(default=0.0, metadata={"added": "0.3"})
+    """Of the first weights of all matrices and tables, biases being 0; with 0 they are as PyTorch and each part have them."""
 
     def __post_init__(self) -> None:
         require_whole(self.width, "model.width", 1)
+        require_number(self.std, "model.std", least=0)
         if not isinstance(self.position_ids, PositionIds):
             require_whole(self.position_ids, "model.position_ids", 0)
 
     def build(self, vocabulary: int) -> Network:
-        return Network(vocabulary, self.width, keep_name(self.body).build(self.width), self.position_ids)
+        network = Network(vocabulary, self.width, keep_name(self.body).build(self.width), self.position_ids)
+        if self.std:
+            network.apply(self._draw)
+        return network
+
+    def _draw(self, module: nn.Module) -> None:
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=self.std)
+            elif "bias" in name and not isinstance(module, nn.LayerNorm):
+                nn.init.zeros_(parameter)
 
 
 class Network(nn.Module):
