@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
+from lengthlab.registry import registered
 from lengthlab.tasks import (
     BinaryAddition,
     BinaryMajority,
@@ -225,6 +226,7 @@ TASKS: list[Task] = [
     BinaryMajority(),
     *map(BinaryMajorityInterleave, (1, 2, 3, 5)),
     Sort(),
+    *(registered(Task)[name]() for name in ("tomita-4", "tomita-7", "D2", "D12", "(aaaa)*", "(abab)*")),
 ]
 LISTED: list[Task] = [
     *(kind(alphabet=3) for kind in (UniqueLeft, UniqueRight, FirstLeft, FirstRight)),
@@ -234,6 +236,8 @@ LISTED: list[Task] = [
     BinaryMajority(),
     BinaryMajorityInterleave(2),
     Sort(numbers=5),
+    registered(Task)["tomita-4"](),
+    registered(Task)["D2"](),
 ]
 
 
@@ -254,8 +258,8 @@ def test_every_short_input_is_what_the_task_can_draw(task: Task) -> None:
     for length in (task.shortest, task.shortest + 2):
         batch = task.sample(4000, (length, length), torch.Generator().manual_seed(0))
         (target_BT,) = batch.target.values()
-        first_asked = [row.index(True) for row in (target_BT >= 0).tolist()]
-        drawn = {tuple(task.decode(row)[: at + 1]) for row, at in zip(batch.tokens_BT, first_asked, strict=True)}
+        ends = [None if task.labels else row.index(True) + 1 for row in (target_BT >= 0).tolist()]
+        drawn = {tuple(task.decode(row)[:end]) for row, end in zip(batch.tokens_BT, ends, strict=True)}
         assert drawn == set(prompts(task, length))
 
 
@@ -278,6 +282,9 @@ def test_every_short_input_is_what_the_task_can_draw(task: Task) -> None:
         (Sort(), "yes", "Huang"),
         (Parity(), "no", "Huang"),
         (BinaryAddition(), "no", "Lemma 8"),
+        (registered(Task)["tomita-3"](), "unknown", "no proof"),
+        (registered(Task)["tomita-4"](), "yes", "program here"),
+        (registered(Task)["tomita-5"](), "no", "parity"),
         (ModuloRecall(), "unknown", "nobody"),
     ],
 )

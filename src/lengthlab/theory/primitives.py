@@ -1,9 +1,9 @@
 """What a C-RASP[pos] program is made of, as data: predicates (true or false at a position) and counts (whole numbers there).
 
 A position sees itself and what stands before it. Predicates are tokens, positions modulo a number, comparisons of counts, and
-not, and, or; counts are constants, the number of positions at which a predicate is true, sums, differences and choices. With
-`counts` over all positions so far or over a few of the last: that is all there is (Huang et al., arXiv 2410.02140; Jobanputra,
-Veitsman et al., arXiv 2505.21785, call it C-RASP[pos]).
+not, and, or; counts are constants, the number of positions, of all so far or of those at a bounded distance, at which a
+predicate is true, sums, differences and choices. That is all there is (Huang et al., arXiv 2410.02140; arXiv 2505.21785 calls
+it C-RASP[pos]).
 """
 
 from __future__ import annotations

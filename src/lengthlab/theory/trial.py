@@ -118,7 +118,7 @@ def _prompted(task: Task, prompt: Sequence[str]) -> Case:
     from the second word on.
     """
     answer = tuple(word for words in _solved(task, prompt).values() for word in words)
-    if getattr(task, "labels", False):
+    if task.labels:
         return Case(tuple(prompt), dict(enumerate(answer, start=1)))
     return Case((*prompt, *answer), dict(enumerate(answer, start=len(prompt) - 1)))
 
