@@ -22,18 +22,17 @@ from lengthlab.models.model import Model
 from lengthlab.models.norms import LayerNorm, Norm, RmsNorm
 from lengthlab.models.position_table import PositionIds
 
-
 STD = 0.02
 
 
 def gpt2(width: int = 256, blocks: int = 4, heads: int = 4, mlp: int = 4, position_ids: int = 512) -> Model:
-    """GPT-2's block: LayerNorm, GELU, learned absolute positions.
+    """GPT-2's block: LayerNorm, GELU, learned absolute positions, and a head that shares its weights with the embedding.
 
     >>> gpt2(width=64, blocks=2, position_ids=300).position_ids
-    PositionIds(number=300, random_start=True, tables=1, std=1.0)
+    PositionIds(number=300, random_start=True, tables=1, std=0.02)
     """
     body = _body(blocks, Attention(heads, NoPositions()), Mlp(mlp, Gelu()), LayerNorm())
-    return Model("gpt2", width, body, _ids(position_ids), STD)
+    return Model("gpt2", width, body, _ids(position_ids, std=STD), STD, tied=True)
 
 
 def llama(
@@ -48,7 +47,7 @@ def llama(
     """Llama's block: RMSNorm, an MLP with SiLU gates, no biases, rotary positions divided by `factor`."""
     positions: Positions = Rope(base, factor=factor)
     body = _body(blocks, Attention(heads, positions, bias=False), GatedMlp(mlp, Silu(), bias=False), RmsNorm())
-    return Model("llama", width, body, _ids(position_ids), STD)
+    return Model("llama", width, body, _ids(position_ids, std=STD), STD)
 
 
 def t5_decoder(
@@ -70,6 +69,6 @@ def _body(blocks: int, attend: Part, feed: Part, norm: Norm, after: bool = False
     return named("attention", chain(repeat(blocks, block), norm))
 
 
-def _ids(number: int, tables: int = 1) -> int | PositionIds:
+def _ids(number: int, tables: int = 1, std: float = 1.0) -> int | PositionIds:
     require_whole(number, "model.position_ids", 0)
-    return PositionIds(number, random_start=True, tables=tables, std=1.0) if number else 0
+    return PositionIds(number, random_start=True, tables=tables, std=std) if number else 0

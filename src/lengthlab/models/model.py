@@ -9,6 +9,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab import kernels
@@ -49,6 +50,8 @@ class Model:
     """So many position ids have a learned vector that is added to the token's; 0: none are added. `PositionIds` says more."""
     std: float = field(default=0.0, metadata={"added": "0.3"})
     """Of the first weights of all matrices and tables, biases being 0; with 0 they are as PyTorch and each part have them."""
+    tied: bool = field(default=False, metadata={"added": "0.3"})
+    """Whether the head's weights are those of the embedding (Press & Wolf 2016, arXiv 1608.05859); it has no bias then."""
 
     def __post_init__(self) -> None:
         require_whole(self.width, "model.width", 1)
@@ -57,7 +60,8 @@ class Model:
             require_whole(self.position_ids, "model.position_ids", 0)
 
     def build(self, vocabulary: int) -> Network:
-        network = Network(vocabulary, self.width, keep_name(self.body).build(self.width), self.position_ids)
+        body = keep_name(self.body).build(self.width)
+        network = Network(vocabulary, self.width, body, self.position_ids, self.tied)
         if self.std:
             network.apply(self._draw)
         return network
@@ -71,11 +75,13 @@ class Model:
 
 
 class Network(nn.Module):
-    def __init__(self, vocabulary: int, width: int, body: nn.Module, position_ids: int | PositionIds = 0) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, body: nn.Module, position_ids: int | PositionIds = 0, tied: bool = False
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.body = body
-        self.head = Linear(width, vocabulary)
+        self.head = None if tied else Linear(width, vocabulary)
         ids = PositionIds(position_ids) if isinstance(position_ids, int) and position_ids else position_ids
         self.positions = ids.build(width) if isinstance(ids, PositionIds) else None
 
@@ -85,8 +91,13 @@ class Network(nn.Module):
         x_BTD = kernels.embed(tokens_BT, weight_VD) if kernels.serve_embedding(weight_VD) else self.embedding(tokens_BT)
         if self.positions is not None:
             x_BTD = x_BTD + self.positions(tokens_BT, layout)
-        logits: Tensor = self.head(run(self.body, x_BTD, layout))
-        return logits
+        return self._say(run(self.body, x_BTD, layout))
+
+    def _say(self, x_BTD: Tensor) -> Tensor:
+        if self.head is None:
+            return F.linear(x_BTD, self.embedding.weight)
+        logits_BTV: Tensor = self.head(x_BTD)
+        return logits_BTV
 
     @property
     def has_state(self) -> bool:
@@ -96,7 +107,7 @@ class Network(nn.Module):
     def read(self, tokens_BT: Tensor, state: Any) -> tuple[Tensor, Any]:
         """logits_BTV of tokens that come after those that `state` has seen (None: none), and the state after them."""
         x_BTD, after = read(self.body, self.embedding(tokens_BT), state)
-        return self.head(x_BTD), after
+        return self._say(x_BTD), after
 
 
 def position_limit(network: nn.Module) -> int | None:
