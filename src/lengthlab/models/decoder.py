@@ -4,9 +4,9 @@
 is that of Cho et al. 2024 (arXiv 2405.20671). All are pre-norm, with a last norm before the head. As in the paper's
 architectures, `attention` is the name of the whole body and `attend`, inside each block, that of the attention function.
 
-All weights begin as N(0, 0.02), as those of GPT-2 and of Llama do. Learned vectors of positions are added to the token's. Where the task has ids of its own, the
-vectors of these are taken; else a sequence begins at a random one in training, and at the first when it is measured. Whoever
-asks for 0 of them has a model without positions.
+The weights of `gpt2` and `llama` begin as N(0, 0.02), as those of their namesakes do. Learned vectors of positions are added to
+the token's. Where the task has ids of its own, the vectors of these are taken; else a sequence begins at a random one in
+training, and at the first when it is measured. Whoever asks for 0 of them has a model without positions.
 """
 
 from __future__ import annotations
