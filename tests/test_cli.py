@@ -349,7 +349,15 @@ def tiny(schedule: Schedule) -> Schedule:
 @pytest.mark.parametrize(
     ("command", "names"),
     [
-        ("tasks", ["modulo-recall", "modulo", "recall", "mixture"]),
+        (
+            "tasks",
+            [
+                *("modulo-recall", "modulo", "recall", "mixture"),
+                *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right", "copy", "reverse"),
+                *("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition", "language"),
+                *(*(f"tomita-{number}" for number in range(1, 8)), "D2", "D3", "D4", "D12", "(aa)*", "(aaaa)*", "(abab)*"),
+            ],
+        ),
         (
             "models",
             [
