@@ -43,9 +43,9 @@ class Addition(Coupled):
     >>> task = Addition(positions="coupled", ids=12)
     >>> batch = task.sample(1, (3, 3), torch.Generator().manual_seed(1))
     >>> " ".join(task.decode(batch.tokens_BT[0]))
-    '<bos> 0 0 2 + 5 9 4 = 6 9 5 0 <end>'
+    '<bos> 0 0 7 + 6 7 3 = 0 8 6 0 <end>'
     >>> batch.position_BT.tolist()
-    [[0, 9, 8, 7, 6, 9, 8, 7, 6, 7, 8, 9, 10, 0]]
+    [[0, 7, 6, 5, 4, 7, 6, 5, 4, 5, 6, 7, 8, 0]]
     """
 
     operands: int = 2
