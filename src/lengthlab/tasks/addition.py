@@ -73,37 +73,34 @@ class Addition(Coupled):
         return replace(self, random_start=False, shorter=False)
 
     @property
-    def more(self) -> int:
+    def beyond(self) -> int:
         """So many digits more than an operand the sum may have."""
         return len(str(self.operands - 1))
 
-    def span(self, length: int) -> int:
-        return length + self.more
-
     @property
     def longest(self) -> int | None:
-        return super().longest if self.placed else self.ids - 1 - max(1, self.start) - self.more if self.hints else None
+        return self.ids - 1 - max(1, self.start) - self.beyond if self.placed or self.hints else None
 
     def chance(self, length: int) -> dict[str, float]:
         """Whatever the others are, the longest operand is one of 9 · 10^(n-1) numbers: no sum is likelier than they."""
         return {"sum": _likeliest(self.operands) if length == 1 else 10.0 ** (1 - length) / 9}
 
     def tokens(self, length: int) -> int:
-        digits = self.operands * length + length + self.more
+        digits = self.operands * length + length + self.beyond
         return digits * (2 if self.hints else 1) + self.operands + 2
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         longest, n_B = int(n_B.max()), n_B.to(generator.device)
         digits_BR = self._digits(n_B, generator)
         number_RBN = [draw_numbers(digits_B, longest, generator) for digits_B in digits_BR.unbind(dim=1)]
-        column_BC = F.pad(torch.stack(number_RBN).sum(dim=0), (0, self.more))
+        column_BC = F.pad(torch.stack(number_RBN).sum(dim=0), (0, self.beyond))
         sum_BC = carry(column_BC, largest=9 * self.operands)
         start_B = self.starts(n_B, generator) if self.placed or self.hints else torch.zeros_like(n_B)
 
         read = [mark(BOS, n_B)]
         for number_BN, sign in zip(number_RBN, [*[PLUS] * (self.operands - 1), EQUALS], strict=True):
             read += [self._number(number_BN, n_B, start_B), mark(sign, n_B, start_B)]
-        answer = [self._number(sum_BC, n_B + self.more, start_B, self.reverse), mark(END, n_B)]
+        answer = [self._number(sum_BC, n_B + self.beyond, start_B, self.reverse), mark(END, n_B)]
         return write(read, answer, "sum", self.placed)
 
     def _digits(self, n_B: Tensor, generator: Generator) -> Tensor:
@@ -128,7 +125,7 @@ class Addition(Coupled):
         equals = words.index("=")
         numbers = " ".join(words[1:equals]).split("+")
         terms = ["".join(word for word in number.split() if word in DIGITS) for number in numbers]
-        total = str(sum(map(int, terms))).zfill(len(terms[0]) + self.more)
+        total = str(sum(map(int, terms))).zfill(len(terms[0]) + self.beyond)
         written = total[::-1] if self.reverse else total
         if not self.hints:
             return {"sum": (*written, "<end>")}
