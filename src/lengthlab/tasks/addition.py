@@ -3,7 +3,7 @@
     <bos> 6 5 3 + 0 4 9 = 2 0 7 0 <end>        653 + 49 = 702; the sum has its last digit first
       0   9 8 7 6 9 8 7 6 7 8 9 10  0          coupled: digits of one significance share an id; here ids start at 6
 
-The length n is that of the longest operand in digits. The others are padded to it with zeros, the sum to n + 1 digits; to n + 2,
+The length n is that of the longest operand in digits. The others are padded to it with zeros, the sum to n + 1 digits, or n + 2
 if there are more than 10 operands.
 
 Shapes: B samples, N digits of an operand, C of the sum, S tokens of a number, R operands.
