@@ -21,8 +21,7 @@ def addition(words: Sequence[str], reverse: bool, start: int) -> Read:
     (digits,) = {len(term) for term in terms}
     assert any(term[0] != "0" or digits == 1 for term in terms), f"no operand has all digits: {words}"
     total, carried = [], 0
-    most = len(str(len(terms) * (10**digits - 1)))  # as many digits as the largest sum has
-    for place in range(most):
+    for place in range(digits + 1 + (len(terms) > 10)):
         column = carried + sum(int(term[-1 - place]) for term in terms if place < digits)
         total.append(str(column % 10))
         carried = column // 10

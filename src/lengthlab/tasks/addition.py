@@ -3,7 +3,8 @@
     <bos> 6 5 3 + 0 4 9 = 2 0 7 0 <end>        653 + 49 = 702; the sum has its last digit first
       0   9 8 7 6 9 8 7 6 7 8 9 10  0          coupled: digits of one significance share an id; here ids start at 6
 
-The length is that of the longest operand in digits; the others are padded to it with zeros, the sum to what it may take.
+The length n is that of the longest operand in digits. The others are padded to it with zeros, the sum to n + 1 digits, or n + 2
+if there are more than 10 operands.
 
 Shapes: B samples, N digits of an operand, C of the sum, S tokens of a number, R operands.
 """
@@ -43,9 +44,9 @@ class Addition(Coupled):
     >>> task = Addition(positions="coupled", ids=12)
     >>> batch = task.sample(1, (3, 3), torch.Generator().manual_seed(1))
     >>> " ".join(task.decode(batch.tokens_BT[0]))
-    '<bos> 0 0 2 + 5 9 4 = 6 9 5 0 <end>'
+    '<bos> 0 0 7 + 6 7 3 = 0 8 6 0 <end>'
     >>> batch.position_BT.tolist()
-    [[0, 9, 8, 7, 6, 9, 8, 7, 6, 7, 8, 9, 10, 0]]
+    [[0, 7, 6, 5, 4, 7, 6, 5, 4, 5, 6, 7, 8, 0]]
     """
 
     operands: int = 2
@@ -73,37 +74,34 @@ class Addition(Coupled):
         return replace(self, random_start=False, shorter=False)
 
     @property
-    def more(self) -> int:
-        """So many digits more than an operand the sum may have."""
+    def beyond(self) -> int:
+        """So many digits more than an operand the sum has."""
         return len(str(self.operands - 1))
-
-    def span(self, length: int) -> int:
-        return length + self.more
 
     @property
     def longest(self) -> int | None:
-        return super().longest if self.placed else self.ids - 1 - max(1, self.start) - self.more if self.hints else None
+        return self.ids - 1 - max(1, self.start) - self.beyond if self.placed or self.hints else None
 
     def chance(self, length: int) -> dict[str, float]:
         """Whatever the others are, the longest operand is one of 9 · 10^(n-1) numbers: no sum is likelier than they."""
         return {"sum": _likeliest(self.operands) if length == 1 else 10.0 ** (1 - length) / 9}
 
     def tokens(self, length: int) -> int:
-        digits = self.operands * length + length + self.more
+        digits = self.operands * length + length + self.beyond
         return digits * (2 if self.hints else 1) + self.operands + 2
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         longest, n_B = int(n_B.max()), n_B.to(generator.device)
         digits_BR = self._digits(n_B, generator)
         number_RBN = [draw_numbers(digits_B, longest, generator) for digits_B in digits_BR.unbind(dim=1)]
-        column_BC = F.pad(torch.stack(number_RBN).sum(dim=0), (0, self.more))
+        column_BC = F.pad(torch.stack(number_RBN).sum(dim=0), (0, self.beyond))
         sum_BC = carry(column_BC, largest=9 * self.operands)
         start_B = self.starts(n_B, generator) if self.placed or self.hints else torch.zeros_like(n_B)
 
         read = [mark(BOS, n_B)]
         for number_BN, sign in zip(number_RBN, [*[PLUS] * (self.operands - 1), EQUALS], strict=True):
             read += [self._number(number_BN, n_B, start_B), mark(sign, n_B, start_B)]
-        answer = [self._number(sum_BC, n_B + self.more, start_B, self.reverse), mark(END, n_B)]
+        answer = [self._number(sum_BC, n_B + self.beyond, start_B, self.reverse), mark(END, n_B)]
         return write(read, answer, "sum", self.placed)
 
     def _digits(self, n_B: Tensor, generator: Generator) -> Tensor:
@@ -128,7 +126,7 @@ class Addition(Coupled):
         equals = words.index("=")
         numbers = " ".join(words[1:equals]).split("+")
         terms = ["".join(word for word in number.split() if word in DIGITS) for number in numbers]
-        total = str(sum(map(int, terms))).zfill(len(terms[0]) + self.more)
+        total = str(sum(map(int, terms))).zfill(len(terms[0]) + self.beyond)
         written = total[::-1] if self.reverse else total
         if not self.hints:
             return {"sum": (*written, "<end>")}

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lengthlab.errors import require
+
 IGNORE = -100
 """Stands in a target where nothing is asked; cross-entropy leaves it out."""
 
@@ -99,6 +101,8 @@ def join(batches: Sequence[Batch]) -> Batch:
     target = {question: joined([batch.target[question] for batch in batches], IGNORE) for question in batches[0].target}
     own = any(batch.position_BT is not None for batch in batches)
     positions = [_positions(batch) for batch in batches] if own else []
+    alike = len({position_BT.shape[2:] for position_BT in positions}) <= 1
+    require(alike, "sequences whose tokens have one position id and such whose tokens have several do not mix")
     return Batch(
         joined([batch.tokens_BT for batch in batches], 0),
         target,

@@ -5,7 +5,6 @@ Shapes: B samples.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -35,15 +34,16 @@ class Coupled(Task):
         require_whole(self.ids, "task.ids", 1)
         require_whole(self.start, "task.start", 0)
         if self.placed:
-            needed = max(1, self.start) + self.span(1) + 1
+            needed = max(1, self.start) + 1 + self.beyond + 1
             require(
                 self.ids >= needed,
                 f"task.ids = {self.ids}: ids from {max(1, self.start)} on take {needed} at length 1 already; raise it",
             )
 
-    @abstractmethod
-    def span(self, length: int) -> int:
-        """How far above the first id of a sequence of this length its last one is."""
+    @property
+    def beyond(self) -> int:
+        """The last id of a sequence of length n is n + `beyond` above its first."""
+        return 0
 
     @property
     def placed(self) -> bool:
@@ -56,9 +56,7 @@ class Coupled(Task):
 
     @property
     def longest(self) -> int | None:
-        if not self.placed:
-            return None
-        return self.ids - 1 - max(1, self.start) - (self.span(1) - 1)
+        return self.ids - 1 - max(1, self.start) - self.beyond if self.placed else None
 
     @property
     def limit(self) -> str:
@@ -68,6 +66,6 @@ class Coupled(Task):
         """start_B: the first id of each sample, of lengths that are on the generator's device."""
         if self.start and not self.random_start:
             return torch.full_like(n_B, self.start)
-        free_B = self.ids - 1 - (n_B + self.span(1) - 1)  # so many starts leave room for all ids
+        free_B = self.ids - 1 - self.beyond - n_B  # so many starts leave room for all ids
         share_B = torch.rand(len(n_B), generator=generator, device=generator.device)
         return 1 + (share_B * free_B).long().minimum(free_B - 1)

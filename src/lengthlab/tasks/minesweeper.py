@@ -44,9 +44,6 @@ class Minesweeper(Coupled):
         require_number(self.mines, "task.mines", above=0, below=1)
         super().__post_init__()
 
-    def span(self, length: int) -> int:
-        return length
-
     def chance(self, length: int) -> dict[str, float]:
         """Every board has an answer of its own, so the likeliest is that of the likeliest board: all mines, or none."""
         return {"board": max(self.mines, 1 - self.mines) ** (length * length)}

@@ -53,8 +53,9 @@ class Multiplication(Coupled):
         require_whole(self.digits, "task.digits", 1, MOST)
         super().__post_init__()
 
-    def span(self, length: int) -> int:
-        return length + self.digits
+    @property
+    def beyond(self) -> int:
+        return self.digits
 
     def chance(self, length: int) -> dict[str, float]:
         """Counted out for small factors; for others a bound, because the first alone is one of 9 · 10^(n-1) numbers."""

@@ -36,9 +36,6 @@ class ParityScratchpad(Coupled):
     questions = ("parity",)
     words = ("<pad>", "<bos>", "<end>", "=", "0", "1")
 
-    def span(self, length: int) -> int:
-        return length
-
     def chance(self, length: int) -> dict[str, float]:
         return {"parity": 0.5**length}
 
