@@ -23,7 +23,7 @@ torture: .venv/test
 
 # Recipes and models of libraries that the package does not need: beside .venv, so that they change nothing in it.
 test-libraries: .libraries/site-packages
-	PYTHONPATH=.libraries/site-packages:tests $(BIN)/pytest -W ignore tests/libraries  # warnings of theirs are theirs
+	PYTHONPATH=.libraries/site-packages:tests $(BIN)/pytest -n 2 -W ignore tests/libraries  # warnings of theirs are theirs
 
 .libraries/site-packages: tests/libraries/requirements.txt constraints.txt | .venv/test
 	rm -rf $@

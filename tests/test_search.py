@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -259,6 +260,46 @@ def test_where_nothing_else_brings_the_input_there_nothing_is_delayed() -> None:
 
     with pytest.raises(LabError, match=r"without its attention \('pool'\) the output of the model is the same for any input"):
         ll.delay_attention(Pooled())
+
+
+@pytest.mark.parametrize("make", [lambda: nn.MultiheadAttention(toys.WIDTH, 2), toys.Attention])
+def test_a_model_that_is_attention_itself_is_refused_as_it_has_nothing_else(make: Callable[[], nn.Module]) -> None:
+    torch.manual_seed(0)
+    model = make().eval()
+    x = torch.randn(2, 5, toys.WIDTH)
+    before = model(*[x] * (3 if isinstance(model, nn.MultiheadAttention) else 1))
+    with pytest.raises(LabError, match="without its attention the output of the model is the same for any input"):
+        ll.delay_attention(model)
+    torch.testing.assert_close(model(*[x] * (3 if isinstance(model, nn.MultiheadAttention) else 1)), before, rtol=0, atol=0)
+
+
+class Free(nn.Module):
+    """Torch's attention, called by a function of nobody's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out, self.mlp = (nn.Linear(toys.WIDTH, size * toys.WIDTH) for size in (3, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.out(attend(x, self.qkv))
+        return x + self.mlp(x)
+
+
+def attend(x: torch.Tensor, projection: nn.Linear) -> torch.Tensor:
+    return nn.functional.scaled_dot_product_attention(*toys.heads(x, projection), is_causal=True)
+
+
+def test_attention_of_torch_in_a_free_function_is_off_with_all_its_maps() -> None:
+    model = model_of(Free, toys.Plain)
+    delay = ll.delay_attention(model)
+    assert [site.name for site in delay.sites] == ["blocks.0.out", "blocks.1.attn"]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.5)
+    delay.watch(optimizer)
+    before = copy.deepcopy(model.state_dict())
+    loss_of(model, toys.tokens()).backward()
+    optimizer.step()
+    moved = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
+    assert moved == {name for name in before if not any(part in name for part in (".qkv.", ".out.", ".norm."))}
 
 
 def test_cross_attention_can_be_kept() -> None:

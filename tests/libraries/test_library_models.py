@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,14 +12,19 @@ from typing import Any
 import library_models as of
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from lengthlab.errors import LabError
+from lengthlab.integrations.numbers_of_models import apart, prepare
+from lengthlab.integrations.numbers_of_models import same as close
 from lengthlab.switch import Delay, DelayWarning, delay_attention
 from lengthlab.switch.check import DelayReport
 
+WEIGHING = (F.scaled_dot_product_attention, F.multi_head_attention_forward, F.softmax, torch.softmax, Tensor.softmax)
 INSIDE = "attention is computed in '{}'.* and no module in it can be left out: .* name with modules= .* with instead="
-SELECTIVE = r"no softmax attention was seen .* 'layer1.0.conv1.attn' \(SelectiveKernelAttn\).*; name with modules="
+SELECTIVE = r"no softmax attention found in ResNet: a softmax .* in 'layer1.0.conv1.attn' \(SelectiveKernelAttn\).*; name with"
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,7 @@ SEQUENCES = {
     "MultiheadAttention, called as it is": Case(lambda: of.subclassed(of.Plain), of.vectors, "*.attn", alone=True),
     "MultiheadAttention of one input": Case(lambda: of.subclassed(of.OfOne), of.vectors, "*.attn", alone=True),
     "MultiheadAttention that computes by itself": Case(lambda: of.subclassed(of.Own), of.vectors, "*.attn", alone=True),
-    "MultiheadAttention that adds its input": Case(
-        lambda: of.subclassed(of.Adding), of.vectors, refused=INSIDE.format("1.attn")
-    ),
+    "MultiheadAttention that adds its input": Case(lambda: of.subclassed(of.Adding), of.vectors, "*.attn", alone=True),
     "MultiheadAttention that adds its input, named": Case(
         lambda: of.subclassed(of.Adding),
         of.vectors,
@@ -110,11 +113,8 @@ SEQUENCES = {
         options={"modules": "attn", "instead": lambda x: x},
         alone=True,
     ),
-    "MultiheadAttention that adds its input, named as its parent": Case(
-        lambda: of.subclassed(of.Adding),
-        of.vectors,
-        options={"modules": "attn", "instead": "input"},
-        refused=r"does not run \(TypeError: .* must be Tensor, not tuple .*: say with instead= what stands in for a module",
+    "MultiheadAttention that adds its input, named with what it hands on": Case(
+        lambda: of.subclassed(of.Adding), of.vectors, "*.attn", options={"modules": "attn", "instead": "input"}, alone=True
     ),
 }
 CASES = IMAGES | SEQUENCES
@@ -179,6 +179,44 @@ def test_no_place_hears_of_another_while_attention_is_off(name: str) -> None:
     delayed(model, CASES[name])
     assert torch.equal(model(batch)[:, 1:], model(changed)[:, 1:])
     assert not torch.equal(model(batch)[:, 0], model(changed)[:, 0])
+
+
+class Without(TorchFunctionMode):
+    """While on, these modules weigh everything with zero. It knows nothing of what the switch looks at."""
+
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self._inside, self.calls = 0, 0
+        for module in modules:
+            module.register_forward_pre_hook(lambda *_: self._go(1))
+            module.register_forward_hook(lambda *_: self._go(-1))
+
+    def _go(self, further: int) -> None:
+        self._inside += further
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        given = func(*args, **(kwargs or {}))
+        if not self._inside or func not in WEIGHING:
+            return given
+        self.calls += 1
+        return (torch.zeros_like(given[0]), *given[1:]) if isinstance(given, tuple) else torch.zeros_like(given)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_closed_it_gives_the_numbers_of_the_library_with_all_its_attention_weights_at_zero(name: str) -> None:
+    case = CASES[name]
+    model, untouched = prepare(made(case)), prepare(made(case))
+    opened = [untouched(case.take(seed)) for seed in range(2)]
+    delayed(model, case)
+    off = [each for each in attention_of(untouched, case) if each not in case.left]
+    without = Without(untouched.get_submodule(each) for each in off)
+    for seed in range(2):
+        with without:
+            wanted = untouched(case.take(seed))
+        found = model(case.take(seed))
+        assert close([found], [wanted]), apart([found], [wanted])
+        assert not close([found], [opened[seed]])
+    assert without.calls >= 2 * len(off)
 
 
 def trained(model: nn.Module, held: Delay, take: of.Take) -> dict[str, bool]:

@@ -10,7 +10,7 @@ import pytest
 import torch
 import yaml
 from torch import nn
-from transformers import PreTrainedTokenizerFast, TrainingArguments
+from transformers import PreTrainedTokenizerFast, Trainer, TrainingArguments
 
 from lengthlab.errors import LabError
 from recipes import STEPS, UNTIL, VOCABULARY, batches, block, changed, run
@@ -92,32 +92,59 @@ def test_a_model_of_the_library_in_a_loop(name: str, steps: int) -> None:
     assert changed(left["model"], before, "attn.") == (steps >= UNTIL)
 
 
-def axolotl_config(**changes: Any) -> Any:
+NEEDED = """
+base_model: small
+datasets: [{path: rows.jsonl, type: completion}]
+micro_batch_size: 2
+gradient_accumulation_steps: 1
+learning_rate: 0.01
+"""
+"""What axolotl asks of every configuration."""
+
+
+def axolotl_config(text: str) -> Any:
+    """As axolotl loads a file: read, plugins registered, and checked with what they add to its schema."""
+    from axolotl.utils.config import prepare_plugins, validate_config
     from axolotl.utils.dict import DictDefault
 
-    return DictDefault(yaml.safe_load(block("axolotl")) | changes)
+    path = Path("config.yml")
+    path.write_text(NEEDED + text, encoding="utf-8")
+    config = DictDefault(yaml.safe_load(path.read_text(encoding="utf-8")))
+    prepare_plugins(config)
+    machine = {"bf16": False, "fp8": False, "tf32": False, "n_gpu": 0, "compute_capability": ""}
+    return validate_config(config, capabilities=machine, env_capabilities={"torch_version": torch.__version__})
 
 
-def test_axolotl_loads_the_plugin_that_its_configuration_names(tmp_path: Path) -> None:
-    from axolotl.integrations.base import PluginManager
-    from transformers import Trainer
-
-    config = axolotl_config()
-    plugins = PluginManager.get_instance()
-    for name in config.plugins:
-        plugins.register(name)
-    assert plugins.get_input_args() == ["lengthlab.integrations.axolotl.DelayArgs"]
+def llama_trainer(folder: Path) -> Trainer:
     rows = torch.randint(3, 50, (16, 9), generator=torch.Generator().manual_seed(1))
     data: Any = [{"input_ids": row, "labels": row} for row in rows]
-    trainer = Trainer(lm_of("Llama").train(), TrainingArguments(**usual(tmp_path)), train_dataset=data)
-    (callback,) = plugins.add_callbacks_post_trainer(config, trainer)
+    return Trainer(lm_of("Llama").train(), TrainingArguments(**usual(folder)), train_dataset=data)
+
+
+@pytest.mark.parametrize("modules", [None, ["layers.1.self_attn"]])
+def test_axolotl_loads_the_plugin_that_its_file_names_and_trains_with_it(tmp_path: Path, modules: list[str] | None) -> None:
+    from axolotl.integrations.base import PluginManager
+
+    config = axolotl_config(block("axolotl") + (f"delay_attention_modules: {modules}\n" if modules else ""))
+    assert config.delay_attention_until == UNTIL
+    trainer = llama_trainer(tmp_path)
+    before = copy.deepcopy(trainer.model.state_dict())
+    (callback,) = PluginManager.get_instance().add_callbacks_post_trainer(config, trainer)
     trainer.add_callback(callback)
     trainer.train()
     assert callback.delay.opened_at == UNTIL
+    assert len(callback.delay.sites) == (1 if modules else 2)
+    assert changed(trainer.model, before, "self_attn")
 
 
-def test_axolotl_without_a_step_to_open_at_is_an_error() -> None:
-    from lengthlab.integrations.axolotl import DelayedAttentionPlugin
+def test_axolotl_refuses_a_step_that_is_none() -> None:
+    with pytest.raises(ValueError, match=r"delay_attention_until\n *Input should be a valid integer"):
+        axolotl_config(block("axolotl").replace(f": {UNTIL}", ": soon"))
 
+
+def test_axolotl_without_a_step_to_open_at_is_an_error(tmp_path: Path) -> None:
+    from axolotl.integrations.base import PluginManager
+
+    config = axolotl_config(block("axolotl").replace(f"delay_attention_until: {UNTIL}", ""))
     with pytest.raises(LabError, match="needs delay_attention_until: in the configuration"):
-        DelayedAttentionPlugin().add_callbacks_post_trainer(axolotl_config(delay_attention_until=None), None)
+        PluginManager.get_instance().add_callbacks_post_trainer(config, llama_trainer(tmp_path))

@@ -49,6 +49,75 @@ def test_the_first_layer_of_t5_alone_is_refused_since_the_others_read_its_positi
         delay.check({"input_ids": tokens(), "decoder_input_ids": tokens()})
 
 
+def t5() -> T5ForConditionalGeneration:
+    torch.manual_seed(0)
+    model = T5ForConditionalGeneration(T5Config(d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2, vocab_size=40))
+    for stack in (model.encoder, model.decoder):
+        nn.init.normal_(stack.block[0].layer[0].SelfAttention.relative_attention_bias.weight, std=5.0)
+    return model.eval()
+
+
+def test_t5_opened_from_the_top_is_refused_and_left_as_it_was() -> None:
+    model = t5()
+    batch = {"input_ids": tokens(), "decoder_input_ids": tokens()}
+    before = model(**batch).logits
+    with pytest.raises(LabError, match=r"'encoder.block.0.layer.0.SelfAttention'.* table of relative .* open it first"):
+        ll.by_layer(model, every=2, first="top")
+    assert torch.equal(model(**batch).logits, before)
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+def test_t5_opened_from_the_bottom_has_its_positions_in_every_layer() -> None:
+    model, other = t5(), t5()
+    batch = {"input_ids": tokens(), "decoder_input_ids": tokens()}
+    stages = ll.by_layer(model, every=1)
+    stages.check(batch)
+    stages.go_to(2)
+    with torch.no_grad():
+        for name, parameter in other.named_parameters():
+            if ".block.1." in name and name.endswith("Attention.o.weight"):
+                parameter.zero_()
+    torch.testing.assert_close(model(**batch).logits, other(**batch).logits)
+    stages.go_to(4)
+    assert torch.equal(model(**batch).logits, t5()(**batch).logits)
+
+
+def test_stages_that_would_go_wrong_later_are_refused_by_a_check_before() -> None:
+    model = t5()
+    upper, lower = (ll.delay(model, f"encoder.block.{number}.layer.0.SelfAttention", until=9 - number) for number in (1, 0))
+    with pytest.raises(LabError, match="table of relative positions"):
+        ll.Stages(upper, lower).check({"input_ids": tokens(), "decoder_input_ids": tokens()})
+
+
+STILL = {
+    ("zamba", "causal"): (".shared_transf.self_attn.", ".shared_transf.feed_forward.", ".linear."),
+    ("zamba2", "causal"): (".shared_transformer.self_attn.", ".shared_transformer.feed_forward.", ".linear."),
+    ("bert", "masked"): (".attention.self.", ".attention.output.dense."),
+    ("roberta", "masked"): (".attention.self.", ".attention.output.dense."),
+    ("deberta", "masked"): (".attention.self.", ".attention.output.dense."),
+    ("deberta-v2", "masked"): (".attention.self.", ".attention.output.dense."),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by DeBERTa
+@pytest.mark.parametrize(("name", "kind"), STILL)
+def test_maps_that_only_attention_feeds_stand_still_with_it(name: str, kind: str) -> None:
+    model = SmallModel(name, kind).build().train()  # type: ignore[arg-type]
+    before = {each: parameter.detach().clone() for each, parameter in model.named_parameters()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.5)
+    ll.delay_attention(model).watch(optimizer)
+    for batch in batches_for(model):
+        optimizer.zero_grad()
+        model(**batch).logits.square().mean().backward()
+        optimizer.step()
+    moved = {each for each, parameter in model.named_parameters() if not torch.equal(parameter, before[each])}
+    for part in STILL[name, kind]:
+        inside = {each for each in before if part in each}
+        assert inside, part
+        assert not moved & inside
+    assert any(".mamba." in each if "zamba" in name else ".intermediate.dense." in each for each in moved)
+
+
 def test_a_model_that_exchanges_its_attention_is_refused_and_left_as_it_was() -> None:
     torch.manual_seed(0)
     model = BigBirdForMaskedLM(BigBirdConfig(**SMALL, attention_type="block_sparse"))

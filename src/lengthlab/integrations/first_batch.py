@@ -7,7 +7,6 @@ buffers, modes and hooks are afterwards what they were.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from contextlib import nullcontext
 from typing import Any
@@ -28,16 +27,18 @@ class FirstBatch:
         self._call: tuple[nn.Module, tuple[Any, ...], dict[str, Any], tuple[bool, torch.dtype]] | None = None
         self._compiled = False
         self._hooks: list[RemovableHandle] = []
+        self._forwards: dict[nn.Module, Any] = {}
         if not delay.is_open:
             sites = {site.module for site in delay.sites}
             # All of them around every site: which is called first, and so is the outermost, only the call tells.
             around = [module for module in model.modules() if module not in sites and sites <= set(module.modules())]
+            self._forwards = {module: module.forward for module in around}
             self._hooks = [module.register_forward_pre_hook(self._keep, with_kwargs=True) for module in around]
 
     def _keep(self, module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         if torch.compiler.is_compiling():
             self._compiled = True
-        elif not _takes(module, inputs, named):  # Lightning under DDP has its training step there
+        elif module.forward != self._forwards[module]:  # Lightning under DDP has its training step there, for a moment
             return
         elif self._call is None and module.training and torch.is_grad_enabled():
             self._call = module, inputs, dict(named), _autocast(inputs, named)
@@ -62,16 +63,7 @@ class FirstBatch:
         """Let go of the model."""
         while self._hooks:
             self._hooks.pop().remove()
-        self._call = None
-
-
-def _takes(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether these are arguments of the module's own forward."""
-    try:
-        inspect.signature(type(module).forward).bind(module, *inputs, **named)
-    except (TypeError, ValueError):
-        return False
-    return True
+        self._call, self._forwards = None, {}
 
 
 def _tensors(inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Tensor]:

@@ -35,6 +35,11 @@ BY_TYPE: dict[str, dict[str, Any]] = {
         "activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0],
         "intermediate_size": [96] * 4,
     },
+    "gemma4_text": {
+        "num_hidden_layers": 4,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "num_kv_shared_layers": 2,
+    },
     "granitemoehybrid": MAMBA | {"layer_types": ["linear_attention", "full_attention"], "num_hidden_layers": 2},
     "hunyuan_v1_dense": {"head_dim": 16},
     "hunyuan_v1_moe": {"head_dim": 16},

@@ -104,6 +104,28 @@ def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
     return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still))
 
 
+def check_stages(delays: Sequence[Checked], model: nn.Module, batch: Any) -> DelayReport:
+    """`check_delays`, and the same numbers are asked for with the stages opened one after another."""
+    report = check_delays(delays, model, batch)
+    require_right_on_the_way([each for each in delays if not each.is_open], model, batch)
+    return report
+
+
+def require_right_on_the_way(delays: Sequence[Checked], model: nn.Module, batch: Any) -> None:
+    """After each of these but the last has opened, what is closed still is as good as running and giving nothing."""
+    with at_rest(model):
+        probe = Probe(model, as_example(batch, model))
+        for opened in range(1, len(delays)):
+            later = delays[opened:]
+            names = _names(tuple(site for delay in later for site in delay.sites), model)
+            with _open(delays[:opened]):
+                closed = _ran(probe, "with some of its parts open the model does not run", "open them in another order")[0]
+                with _open(later):
+                    wanted = probe.forward(0, _inside(tuple(names)), _hushed(names))
+            if all(isinstance(site.stand_in, StandIn) for site in names.values()):
+                _require_same(closed, wanted, tuple(names))
+
+
 def _names(sites: tuple[Site, ...], model: nn.Module) -> dict[str, Site]:
     """The sites by their names in this model, which may hold the one in which they were found."""
     places = {module: name for name, module in reversed(list(model.named_modules()))}
@@ -166,8 +188,8 @@ def _require_same(closed: Trace, wanted: Trace, names: tuple[str, ...]) -> None:
     require(
         same_outputs(closed, wanted),
         f"with {_list(names)} off the model gives other numbers than with these running and giving nothing: something else "
-        f"takes values from one of them (a table of relative positions, shared keys); switch off all that use it, or say with "
-        f"instead= what it gives",
+        f"takes values from one of them (a table of relative positions, shared keys); switch off all that use it, open it "
+        f"first, or say with instead= what it gives",
     )
 
 

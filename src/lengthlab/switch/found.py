@@ -53,9 +53,10 @@ def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
 
 def all_needed(callers: Sequence[str]) -> str:
     """The error where no attention can be off."""
-    names = ", ".join(f"'{name}'" for name in callers[:3])
+    names = ", ".join(f"'{name}'" for name in callers[:3] if name)
+    which = f" ({names})" if names else ""
     return (
-        f"without its attention ({names}) the output of the model is the same for any input: nothing else brings the input "
+        f"without its attention{which} the output of the model is the same for any input: nothing else brings the input "
         f"there, so nothing can be delayed; name with modules= what should be off in spite of that"
     )
 

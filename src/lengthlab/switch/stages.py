@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from lengthlab.errors import LabError, require
-from lengthlab.switch.check import DelayReport, check_delays
+from lengthlab.switch.check import DelayReport, check_stages
 from lengthlab.switch.delay import Delay
 from lengthlab.switch.sites import Site, unwrapped
 
@@ -87,11 +87,11 @@ class Stages:
             delay.unwatch(optimizer)
 
     def check(self, batch: Any, model: nn.Module | None = None) -> DelayReport:
-        """Try what is closed on a batch: see `Delay.check`."""
+        """Try what is closed on a batch, now and after each stage: see `Delay.check`."""
         whole = model if model is not None else self.delays[0].model
         if whole is None:
             raise LabError("say what model to check: stages.check(batch, model)")
-        return check_delays(self.delays, unwrapped(whole), batch)
+        return check_stages(self.delays, unwrapped(whole), batch)
 
     def remove(self) -> None:
         for delay in self.delays:
