@@ -129,7 +129,9 @@ def test_coupled_ids_start_anywhere_that_the_table_allows(kind: type[Copying], l
 
 
 def test_what_bounds_a_length_is_said() -> None:
-    assert Copy(positions="coupled", ids=20, alphabet=9).limit == "its letters are unique, and there are 9 of them: task.alphabet"
+    assert (
+        Copy(positions="coupled", ids=20, alphabet=9).limit == "its letters are unique, and there are 9 of them: task.alphabet"
+    )
     assert Copy(positions="coupled", ids=20, alphabet=90).longest == 18
     with pytest.raises(LabError, match="ids = 20"):
         Copy(positions="coupled", ids=20, alphabet=90).check_length(19)

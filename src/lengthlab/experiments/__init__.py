@@ -9,13 +9,13 @@ from lengthlab.experiments.drawing import Strip as Strip
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.plateau import PLATEAU
 from lengthlab.experiments.remedies import REMEDIES
+from lengthlab.experiments.size import Size as Size
 from lengthlab.experiments.study import Arm as Arm
 from lengthlab.experiments.study import At as At
 from lengthlab.experiments.study import Check as Check
 from lengthlab.experiments.study import Claim as Claim
 from lengthlab.experiments.study import Reference as Reference
 from lengthlab.experiments.study import Section as Section
-from lengthlab.experiments.study import Size as Size
 from lengthlab.experiments.study import Source as Source
 from lengthlab.experiments.study import Study as Study
 from lengthlab.registry import register, registered
