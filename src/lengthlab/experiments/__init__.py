@@ -3,6 +3,9 @@
 from pathlib import Path
 
 from lengthlab.errors import LabError, a_kind, nearest, require
+from lengthlab.experiments.born import BORN
+from lengthlab.experiments.coupling import COUPLING
+from lengthlab.experiments.crasp import CRASP
 from lengthlab.experiments.dat import DAT
 from lengthlab.experiments.drawing import Grid as Grid
 from lengthlab.experiments.drawing import Strip as Strip
@@ -21,7 +24,7 @@ from lengthlab.experiments.study import Study as Study
 from lengthlab.registry import register, registered
 from lengthlab.spec.source import is_reference, load_reference
 
-for _study in (DAT, FAR, REMEDIES, PLATEAU):
+for _study in (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING):
     register(Study, _study.name, lambda study=_study: study)
 
 

@@ -29,10 +29,10 @@ def in_bins(rows: Iterable[Row], size: Size) -> list[Row]:
 
 def _sum(alike: Row, rows: Sequence[Row]) -> Row:
     """What rows that are `alike` but for their counts come to."""
-    right = [row.right_tokens for row in rows if row.right_tokens is not None]
-    tokens = [row.tokens for row in rows if row.tokens is not None]
-    known = {"right_tokens": sum(right), "tokens": sum(tokens)} if len(right) == len(tokens) == len(rows) else {}
-    return replace(alike, correct=sum(row.correct for row in rows), total=sum(row.total for row in rows), **known)
+    total = {name: sum(getattr(row, name) for row in rows) for name in ("correct", "total")}
+    known = all(row.tokens is not None for row in rows)
+    tokens = {name: sum(getattr(row, name) for row in rows) for name in ("right_tokens", "tokens") if known}
+    return replace(alike, **total, **tokens)
 
 
 def bins_told(size: Size) -> str:
