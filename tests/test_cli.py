@@ -371,7 +371,7 @@ def tiny(schedule: Schedule) -> Schedule:
                 *(f"scores={name}" for name in ("adaptive-entmax", "stick-breaking")),
             ],
         ),
-        ("experiments", ["demo", "dat", "far", "remedies", "plateau"]),
+        ("experiments", ["demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"]),
     ],
 )
 def test_a_catalogue_lists_what_there_is_with_a_line_each(call: Call, command: str, names: list[str]) -> None:

@@ -8,8 +8,8 @@ the four that have none in less than 0.90, as in the paper.
 Ours and theirs: sizes of models, alphabets, weight decay, random offset of positions and rope scaling are theirs. Batches are
 of 256 samples, not 64; the rate rises over the first 500 steps, which theirs does not; it is 3e-4 in the large models, not
 1e-4; and steps are fixed, where they stop once everything in the training range is right. They choose a model by its accuracy
-in 51…100 and report the mean over three seeds that have everything in the training range right; we report every seed, and beside
-that the mean over those that succeed.
+in 51…100 and report the mean over three seeds that have everything in the training range right; we report every seed, and
+beside that the mean over those that succeed.
 
 Cost: 20 runs a seed of 8,000 to 16,000 steps, and 20 of 14,000 with `--part hybrids` (gpu); 4 small ones a seed (cpu: n = 3…10,
 measured to 40).

@@ -86,7 +86,7 @@ RECIPES = {
     "minesweeper": Recipe(BOARDS, 4, 8, 512, 20_000, 512, peak=1e-4, tables=2),
 }
 ON_TWO_CORES = Recipe(CPU, blocks=1, heads=4, width=128, steps=1_500, batch=128, peak=1e-3)
-PARAMETERS: dict[str, dict[str, Any]] = dict.fromkeys(("copy", "reverse"), {"letters": "repeated", "alphabet": 10})
+PARAMETERS: dict[str, dict[str, Any]] = {name: {"letters": "repeated", "alphabet": 10} for name in ("copy", "reverse")}
 IDS = {"addition": 203, "copy": 302, "reverse": 302, "multiplication": 204, "minesweeper": 17}
 """As many as the longest measured sequence takes."""
 IDS_ON_TWO_CORES = 33
