@@ -353,6 +353,7 @@ def tiny(schedule: Schedule) -> Schedule:
             "tasks",
             [
                 *("modulo-recall", "modulo", "recall", "mixture"),
+                *("addition", "multi-addition", "multiplication", "minesweeper", "parity-scratchpad"),
                 *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right", "copy", "reverse"),
                 *("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition", "language"),
                 *(*(f"tomita-{number}" for number in range(1, 8)), "D2", "D3", "D4", "D12", "(aa)*", "(aaaa)*", "(abab)*"),
@@ -362,7 +363,7 @@ def tiny(schedule: Schedule) -> Schedule:
             "models",
             [
                 *("transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"),
-                *("model", "module", "causal-lm"),
+                *("gpt2", "llama", "t5-decoder", "model", "module", "causal-lm"),
                 *(f"part={name}" for name in ("chain", "parallel", "residual", "repeat", "named", "silent", "lstm")),
                 *(f"part={name}" for name in ("attention", "mlp", "gated-mlp", "dropout", "relu", "gelu", "silu")),
                 *(f"part={name}" for name in ("layer-norm", "rms-norm")),
