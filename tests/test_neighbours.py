@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 
 import pytest
 import torch
 
 from command import Call
+from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.experiments import Arm, Size, Study, born, coupling, crasp
 from lengthlab.experiments.born import BORN
 from lengthlab.experiments.coupling import COUPLING
@@ -21,6 +24,8 @@ from lengthlab.spec.run import Run
 from lengthlab.store.rows import ALL, Row
 from lengthlab.tasks import IGNORE
 from lengthlab.theory import verdict
+from lengthlab.training.state import TrainState
+from small_runs import CPU
 
 STUDIES = (BORN, CRASP, COUPLING)
 SIZES = [(study, size) for study in STUDIES for size in study.sizes]
@@ -133,3 +138,27 @@ def test_a_part_that_a_size_has_not_is_named_before_anything_is_trained(call: Ca
     done = call("reproduce", "born", "--part", "hybrids", "--size", "cpu")
     assert done.code == 2
     assert "has part 'hybrids' at size gpu alone, not at 'cpu'" in done.err
+
+
+TRAINED = [
+    (BORN, "UL, absolute"),
+    (BORN, "UB, rotary"),
+    (BORN, "NF, hybrid"),
+    (CRASP, "binary addition, none"),
+    (CRASP, "binary majority, absolute"),
+    (COUPLING, "addition, hints"),
+    (COUPLING, "reverse, coupled"),
+    (COUPLING, "minesweeper, coupled"),
+]
+
+
+@pytest.mark.parametrize(("study", "name"), TRAINED, ids=[f"{study.name}, {name}" for study, name in TRAINED])
+def test_an_arm_learns_and_is_measured_at_its_longest_length(study: Study, name: str) -> None:
+    arm = next(arm for arm in study.arms if arm.name == name)
+    run = study.run(arm, "gpu")
+    size = study.size_of(arm, study.size("gpu"))
+    assert size
+    state = TrainState(replace(run, batch=2), CPU)
+    assert isfinite(state.advance())
+    count = accuracy(state.network, run.task.as_measured, size.lengths[-1:], samples=2)[-1]
+    assert (count.length, count.total) == (size.lengths[-1], 2)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lengthlab.experiments.born import DENIED, PROMISED, SUCCESS
 from lengthlab.experiments.decoder import MODELS, Recipe, task_named
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, At, Check, Claim, Reference, Section, Source, Study
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 GPU = Size("gpu", (4, 50), tuple(range(10, 151, 10)), gpu=True, bins=(50, 100, 150))
 CPU = Size("cpu", (4, 10), (4, 6, 8, 10, 12, 14, 16, 18, 20, 25, 30, 35, 40), bins=(10, 20, 40))
-SUCCESS = 0.995
-NAME = "{}, {}"
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,6 @@ class Kind:
         return task_named(self.task, self.parameters)
 
 
-PROMISED, DENIED = "promised", "not promised"
 COUNTS = Recipe(2, 4, 256, 8_000, peak=3e-4)
 LARGE = Recipe(4, 4, 256, 12_000, peak=3e-4)
 KINDS = (
@@ -82,7 +80,7 @@ def decoder_arm(name: str, positions: str) -> Arm:
     kind = KIND[name]
     told = {"absolute": "absolute positions", "none": "no positions"}[positions]
     about = (("letters", kind.letters), ("positions", positions), ("theory", kind.theory))
-    return Arm(NAME.format(name, positions), MODELS[positions], kind.task, "end-to-end", f"{name}, {told}", about)
+    return Arm(f"{name}, {positions}", MODELS[positions], kind.task, "end-to-end", f"{name}, {told}", about)
 
 
 def run(arm: Arm, size: str) -> Run:
@@ -148,6 +146,7 @@ CRASP = Study(
             "Majority is promised and reaches further than parity, which is not.",
             "majority at least 0.90 at n = 40, and above parity",
             (Check(MAJORITY, 40, "≥", 0.90), Check(MAJORITY, 40, ">", At(arm=PARITY))),
+            section="contrast",
             size="cpu",
         ),
     ),
