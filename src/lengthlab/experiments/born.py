@@ -142,8 +142,8 @@ def _label(kind: Kind, rest: str) -> str:
 
 
 def _about(kind: Kind, code: str, positions: str, size: Size) -> tuple[tuple[str, str], ...]:
-    letters = f"{kind.alphabet(size)}{f', {kind.letters}' if kind.letters else ''}"
-    return ("code", code), ("letters", letters), ("positions", positions), ("theory", kind.promised)
+    letters = " ".join(filter(None, (str(kind.alphabet(size)), kind.letters, "letters")))
+    return ("code", code), ("alphabet", letters), ("positions", positions), ("theory", kind.promised)
 
 
 def run(arm: Arm, size: str) -> Run:
@@ -220,9 +220,10 @@ BORN = Study(
         ),
         Section(
             "hybrids",
-            "Hybrids: an LSTM in the residual stream, then attention",
+            "Hybrids: an LSTM, then attention",
             HYBRIDS,
-            "Nothing is promised for these, and nothing denied: theory speaks of transformers. The paper has no such model.",
+            "The LSTM stands in the residual stream. Nothing is promised for these, and nothing denied: theory speaks of "
+            "transformers. The paper has no such model.",
             usual=False,
             sizes=(GPU,),
         ),

@@ -44,7 +44,7 @@ class Kind:
     absolute: tuple[float, float, float]
     none: tuple[float, float, float]
     parameters: dict[str, Any] = field(default_factory=dict)
-    letters: str = ""
+    alphabet: str = "2 letters"
 
     def made(self) -> Task:
         return task_named(self.task, self.parameters)
@@ -53,17 +53,16 @@ class Kind:
 COUNTS = Recipe(2, 4, 256, 8_000, peak=3e-4)
 LARGE = Recipe(4, 4, 256, 12_000, peak=3e-4)
 KINDS = (
-    Kind("binary majority", "binary-majority", PROMISED, Recipe(1, 1, 16, 4_000), (1, 0.9999, 0.9996), (1, 1, 1), letters="2"),
+    Kind("binary majority", "binary-majority", PROMISED, Recipe(1, 1, 16, 4_000), (1, 0.9999, 0.9996), (1, 1, 1)),
     Kind("unique copy", "copy", PROMISED, Recipe(2, 1, 64, 10_000), (1, 0.9986, 0.9874), (1, 0.18, 0),
-         {"letters": "unique"}, "150, unique"),
-    Kind("sort", "sort", PROMISED, Recipe(1, 2, 256, 8_000), (1, 0.9996, 0.9937), (1, 0.998, 0.806), letters="150, unique"),
+         {"letters": "unique"}, "150 unique letters"),
+    Kind("sort", "sort", PROMISED, Recipe(1, 2, 256, 8_000), (1, 0.9996, 0.9937), (1, 0.998, 0.806), alphabet="150 numbers"),
     Kind("repeated copy", "copy", DENIED, LARGE, (1, 0.2555, 0), (1, 0.28, 0),
-         {"letters": "repeated", "alphabet": 2}, "2, repeated"),
-    Kind("parity", "parity", DENIED, Recipe(4, 2, 256, 12_000, peak=3e-4), (1, 0.83, 0.62), (0.975, 0.745, 0.633), letters="2"),
-    Kind("majority", "majority", PROMISED, COUNTS, (1, 0.996, 0.978), (1, 0.9986, 0.985), letters="26"),
-    Kind("interleaved majority", "binary-majority-interleave", PROMISED, COUNTS, (1, 0.9675, 0.847), (0.96, 0.69, 0.39),
-         letters="2"),
-    Kind("binary addition", "binary-addition", DENIED, LARGE, (0.997, 0.268, 0), (0.995, 0.277, 0), letters="2"),
+         {"letters": "repeated", "alphabet": 2}, "2 repeated letters"),
+    Kind("parity", "parity", DENIED, Recipe(4, 2, 256, 12_000, peak=3e-4), (1, 0.83, 0.62), (0.975, 0.745, 0.633)),
+    Kind("majority", "majority", PROMISED, COUNTS, (1, 0.996, 0.978), (1, 0.9986, 0.985), alphabet="26 letters"),
+    Kind("interleaved majority", "binary-majority-interleave", PROMISED, COUNTS, (1, 0.9675, 0.847), (0.96, 0.69, 0.39)),
+    Kind("binary addition", "binary-addition", DENIED, LARGE, (0.997, 0.268, 0), (0.995, 0.277, 0)),
 )  # fmt: skip
 """Accuracies are those of the paper's repository, lacoco-lab/length_generalization."""
 KIND = {kind.name: kind for kind in KINDS}
@@ -79,7 +78,7 @@ def decoder_arm(name: str, positions: str) -> Arm:
     """
     kind = KIND[name]
     told = {"absolute": "absolute positions", "none": "no positions"}[positions]
-    about = (("letters", kind.letters), ("positions", positions), ("theory", kind.theory))
+    about = (("alphabet", kind.alphabet), ("positions", positions), ("theory", kind.theory))
     return Arm(f"{name}, {positions}", MODELS[positions], kind.task, "end-to-end", f"{name}, {told}", about)
 
 
