@@ -52,7 +52,7 @@ def draw_heatmap(block: Heatmap) -> Figure:
     tops = list(_tops(block.entries, size))
     bottom = tops[-1] + size.cell[1]
     width = left + questions * panel + (questions - 1) * size.gap + RIGHT
-    start, caption = _placed(_caption(block, questions), left, width, size.small + 0.5)
+    edge, caption = _placed(_caption(block, questions), left, width, size.small + 0.5)
     height = bottom + FOOT + max(0, caption.count("\n") - 1) * 1.5 * (size.small + 0.5) / 72
     from matplotlib.figure import Figure
 
@@ -69,7 +69,7 @@ def draw_heatmap(block: Heatmap) -> Figure:
             for column, length in enumerate(block.lengths):
                 _cell(axes, start + column * size.cell[0], top, entry.series[number].at(length), size)
     _groups(axes, block.entries, tops, width - RIGHT + 0.08, size)
-    axes.text(start, bottom + 0.1, caption, va="top", fontsize=size.small + 0.5, color=FAINT, linespacing=1.5)
+    axes.text(edge, bottom + 0.1, caption, va="top", fontsize=size.small + 0.5, color=FAINT, linespacing=1.5)
     return drawing
 
 
