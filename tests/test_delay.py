@@ -237,6 +237,8 @@ def test_a_copy_of_a_closed_model_stays_closed_and_goes_its_own_way() -> None:
     delay = switch.delay(network, "attention")
     copied = copy.deepcopy(network)
     delay.open()
+    with pytest.warns(switch.DelayWarning, match="no delay knows of it, so it stays off"):
+        copied(tokens())
     assert torch.equal(copied(tokens()), without_attention(copied, "attention-on-lstm"))
     assert not torch.equal(network(tokens()), copied(tokens()))
     train(copied, OPTIMIZERS["adam"](copied.parameters()), 1)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch import nn
 
 from lengthlab.errors import LabError, explain, require
+from lengthlab.switch.delay_report import DelayReport, some
 from lengthlab.switch.forwards import Switched
 from lengthlab.switch.found import UNTRAINABLE
 from lengthlab.switch.inputs import as_example
 from lengthlab.switch.learning import require_learners_left
-from lengthlab.switch.probe import Probe, Silent, at_rest, moved_outputs, same_outputs, was_at_work
+from lengthlab.switch.probe import Probe, Silent, blind_rows, moved_outputs, same_outputs, was_at_work
+from lengthlab.switch.rest import at_rest
 from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
@@ -32,39 +33,6 @@ class Checked(Protocol):
     def modules_left(self) -> list[nn.Module]: ...
 
     def starve(self, parameters: Iterable[nn.Parameter]) -> None: ...
-
-
-@dataclass(frozen=True)
-class DelayReport:
-    """What was seen in a model with parts of it off; all of it right, or there would have been an error."""
-
-    off: tuple[str, ...]
-    """Modules that are skipped; each was called."""
-    left: tuple[str, ...]
-    """Modules whose attention stays on and reaches the output."""
-    unused: tuple[str, ...]
-    """Modules in which attention is computed for nothing: no number of the output depends on it."""
-    still: tuple[str, ...]
-    """Parameters outside that stand still because only attention feeds them."""
-    without_gradient: tuple[str, ...]
-    """Parameters outside that learn when everything is on and have no gradient now."""
-    trained: bool = True
-    """Whether the model could be trained on the batch with everything on, so that gradients were looked at."""
-
-    def __str__(self) -> str:
-        lines = [f"{len(self.off)} modules are off, were called, and give what fits: the input reaches every output."]
-        for what, names in (
-            ("Attention stays on, and reaches the output, in", self.left),
-            ("Attention is computed and thrown away in", self.unused),
-            ("Fed by attention alone, and held still until it opens:", _owners(self.still)),
-            ("Learn once it is open, and have no gradient until then:", _owners(self.without_gradient)),
-        ):
-            lines += [f"{what} {_list(names)}."] if names else []
-        if not self.trained:
-            lines.append(
-                "No gradient could be looked at: on this batch the model cannot be trained, not even with all of it on."
-            )
-        return "\n".join(lines)
 
 
 def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> DelayReport:
@@ -88,8 +56,9 @@ def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
             _require_same(closed[0], wanted, tuple(names))
         left, unused = _attention_left(probe, closed[0], delays)
         gradients = probe.gradients()
+    blind = blind_rows(on, closed)
     if on_gradients is None:
-        return DelayReport(tuple(names), left, unused, (), (), trained=False)
+        return DelayReport(tuple(names), left, unused, (), (), blind, trained=False)
     if gradients is None:
         raise LabError(UNTRAINABLE)
     require_learners_left(model, on_gradients, gradients)
@@ -101,7 +70,7 @@ def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
     if fed:
         delays[0].starve(named[name] for name in fed)
     still = tuple(name for name in lost if name in fed or id(named[name]) in held)
-    return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still))
+    return DelayReport(tuple(names), left, unused, still, tuple(name for name in lost if name not in still), blind)
 
 
 def check_stages(delays: Sequence[Checked], model: nn.Module, batch: Any) -> DelayReport:
@@ -176,10 +145,12 @@ def _form(shape: tuple[int, ...] | None, values: int) -> str:
 def _require_reach(closed: tuple[Trace, Trace], on: tuple[Trace, Trace], names: tuple[str, ...]) -> None:
     moves, moved = moved_outputs(*on), moved_outputs(*closed)
     require(any(moves), "the output of the model is the same for any input, with everything on: check it on another batch")
-    blind = [number for number, (before, now) in enumerate(zip(moves, moved, strict=False)) if before and not now]
+    changed = "with parts off the model gives another number of outputs: say with instead= what stands in for a module"
+    require(len(moves) == len(moved), changed)
+    blind = [number for number, (before, now) in enumerate(zip(moves, moved, strict=True)) if before and not now]
     require(
         not blind,
-        f"with {_list(names)} off, output {blind[0] if blind else ''} of the model is the same for any input: a part that is "
+        f"with {some(names)} off, output {blind[0] if blind else ''} of the model is the same for any input: a part that is "
         f"off has the only way there; leave it out of modules=, or say with instead='input' that it hands its input on",
     )
 
@@ -187,7 +158,7 @@ def _require_reach(closed: tuple[Trace, Trace], on: tuple[Trace, Trace], names: 
 def _require_same(closed: Trace, wanted: Trace, names: tuple[str, ...]) -> None:
     require(
         same_outputs(closed, wanted),
-        f"with {_list(names)} off the model gives other numbers than with these running and giving nothing: something else "
+        f"with {some(names)} off the model gives other numbers than with these running and giving nothing: something else "
         f"takes values from one of them (a table of relative positions, shared keys); switch off all that use it, open it "
         f"first, or say with instead= what it gives",
     )
@@ -202,13 +173,19 @@ def _require_no_gradient(names: Mapping[str, Site], gradients: Mapping[str, bool
 
 def _attention_left(probe: Probe, closed: Trace, delays: Sequence[Checked]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where attention is still computed: with and without effect on the output. Where it should be off, an error."""
+    find = probe.model.get_submodule
     off = {site.module for delay in delays for site in delay.sites}
-    kernels = {name: None for name in statically_attention(probe.model, closed) if probe.model.get_submodule(name) not in off}
+    kernels = {name: None for name in statically_attention(probe.model, closed) if find(name) not in off}
     calls = dict.fromkeys([call.modules[-1] for call in closed.attention] + list(kernels))
     reach = [name for name in calls if not same_outputs(closed, probe.forward(0, _of(name), _only(name, kernels)))]
-    kept = {probe.model.get_submodule(name) for name in reach} & {each for delay in delays for each in delay.modules_left()}
-    at_large = [name for name in reach if probe.model.get_submodule(name) not in kept]
-    where = ", ".join(f"'{name}' ({type(probe.model.get_submodule(name)).__name__})" for name in at_large)
+    kept = {find(name) for name in reach} & {each for delay in delays for each in delay.modules_left()}
+    training = probe.in_training()
+    later = dict.fromkeys(
+        call.modules[-1] for call in (training.attention if training else ()) if call.modules[-1] not in calls
+    )
+    by_hand = dict.fromkeys(call.modules[-1] for call in closed.by_hand)
+    at_large = [*(name for name in reach if find(name) not in kept), *later, *by_hand]
+    where = ", ".join(f"'{name}' ({type(find(name)).__name__})" for name in at_large)
     require(
         not at_large or not any(delay.whole for delay in delays),
         f"attention is still on in {where}: it reaches the output while the rest is off; name with modules= all that should "
@@ -243,16 +220,6 @@ def _hushed(names: Mapping[str, Site]) -> dict[str, str | None]:
 
 def _below(names: Mapping[str, Site]) -> tuple[str, ...]:
     return tuple(f"{name}." for name in names)
-
-
-def _owners(parameters: tuple[str, ...]) -> tuple[str, ...]:
-    """The modules that have them, each once."""
-    return tuple(dict.fromkeys(name.rpartition(".")[0] or name for name in parameters))
-
-
-def _list(names: tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from operator import index
 from typing import Any, TypedDict, Unpack
-from weakref import ref
 
 from torch import nn
 
@@ -16,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from lengthlab.errors import LabError, a_kind, explain, require
 from lengthlab.switch.delay import Delay, Until
+from lengthlab.switch.delay_report import some
 from lengthlab.switch.forwards import passing_on
 from lengthlab.switch.found import Found
 from lengthlab.switch.hooks import HELD
@@ -88,7 +88,6 @@ def _closed(model: nn.Module, found: Found, until: Until | None, opening: Openin
     warn_of_record(model)
     made.followers += entries_for(model, made)
     made.close()
-    HELD.update({site.module: ref(made) for site in sites})
     return made
 
 
@@ -169,11 +168,19 @@ def _has_values(model: nn.Module) -> bool:
 
 def _notices(found: Found) -> Iterator[str]:
     if found.needed:
-        more = f" and {len(found.needed) - 3} more" if len(found.needed) > 3 else ""
-        named = ", ".join(f"'{name}'" for name in found.needed[:3]) + more
-        yield f"attention stays on in {named}: nothing else brings the input to the output"
+        yield f"attention stays on in {some(found.needed)}: nothing else brings the input to the output"
     for name in found.unread:
         yield f"'{name}' will not learn while attention is off, since only attention reads it: cross=False keeps that on"
+    if found.odd:
+        yield (
+            f"in {some(found.odd)} values are weighed by a softmax of something else than scores, which stays on: if that is "
+            f"attention, name with modules= all that should be off"
+        )
+    if found.blind:
+        yield "some rows of an output, such as a class token's, are the same for any input until attention opens"
+    for site in found.sites:
+        if any(isinstance(each, nn.RNNBase) for each in site.module.modules()):
+            yield f"'{site.name}' is off, and a recurrence is in it: name with modules= what should be off instead"
 
 
 def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, Any] | None) -> Delay:

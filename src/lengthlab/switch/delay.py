@@ -20,10 +20,11 @@ from torch.utils.hooks import RemovableHandle
 from lengthlab.errors import LabError, a_kind, require
 from lengthlab.switch.agreement import agreed
 from lengthlab.switch.cause import name_of, why
-from lengthlab.switch.check import DelayReport, check_delays
+from lengthlab.switch.check import check_delays
 from lengthlab.switch.copies import Follower, Mirror, same_sites
+from lengthlab.switch.delay_report import DelayReport
 from lengthlab.switch.forwards import Switched, put, require_ours, take_away
-from lengthlab.switch.hooks import HELD, clear, look, untouched
+from lengthlab.switch.hooks import HELD, clear, drop_gradients, look, untouched
 from lengthlab.switch.hooks import hold as hold_gradient
 from lengthlab.switch.opening import Opening, Ramped
 from lengthlab.switch.sites import Site, unwrapped
@@ -80,11 +81,11 @@ class Delay:
         if not self.is_open:
             return
         self._restore()
+        HELD.update({site.module: ref(self) for site in self.sites})
         for site, ours in zip(self.sites, self.forwards, strict=True):
             put(site.module, ours, self.closed_forward(site, ours))
             site.module.register_forward_pre_hook(look)
-        for parameter in self.parameters():
-            parameter.grad = None
+        drop_gradients(self.parameters(), self.model)
         self.is_open, self.opened_at = False, None
         self.hold()
         self._tell()

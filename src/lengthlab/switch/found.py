@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, require
 from lengthlab.switch.sites import Site
 from lengthlab.switch.trace import Trace
 
@@ -38,6 +38,10 @@ class Found:
     """Whether the model could be trained on the example, so that its gradients were seen."""
     unread: tuple[str, ...] = ()
     """Modules, an encoder, that are read by attention alone: nothing in them learns while it is off."""
+    odd: tuple[str, ...] = ()
+    """Modules that weigh values by a softmax of something else than scores, and stay on."""
+    blind: bool = False
+    """Whether some rows of an output, a class token's, are the same for any input while attention is off."""
 
 
 def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
@@ -49,6 +53,25 @@ def require_attention(model: nn.Module, seen: Trace, kernels: bool) -> None:
     named = [f"'{name}' ({type(modules[name]).__name__})" for name in takers]
     taken = f"a softmax of something else is taken in {', '.join(named[:6])}" if named else "nothing in it takes a softmax"
     raise LabError(f"no softmax attention found in {type(model).__name__}: {taken}; name with modules= what should be off")
+
+
+def require_seen(model: nn.Module, seen: Trace, training: Trace | None) -> None:
+    """Or say where attention is that was not seen well enough to be off."""
+    modules = dict(model.named_modules())
+    by_hand = list(dict.fromkeys(call.modules[-1] for call in seen.by_hand if call.modules))
+    named = ", ".join(f"'{name}' ({type(modules[name]).__name__})" for name in by_hand[:3])
+    require(
+        not by_hand,
+        f"in {named} an exponential of scores is taken, a softmax written by hand, which is not known well enough: write it "
+        f"with softmax, or name with modules= all that should be off",
+    )
+    known = {name for call in seen.attention for name in call.modules[-1:]}
+    more = [call.modules[-1] for call in (training.attention if training else ()) if call.modules[-1:][0] not in known]
+    named = ", ".join(f"'{name}'" for name in dict.fromkeys(more))
+    require(
+        not more,
+        f"attention in {named} runs in training alone, where it cannot be tried: name with modules= all that should be off",
+    )
 
 
 def all_needed(callers: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from lengthlab.errors import LabError, require
 from lengthlab.switch.closing import delay_attention
 from lengthlab.switch.delay import Delay, Until
 from lengthlab.switch.forwards import Switched
-from lengthlab.switch.hooks import HELD
+from lengthlab.switch.hooks import HELD, drop_gradients
 from lengthlab.switch.opening import Opening
 from lengthlab.switch.record import entries_for
 from lengthlab.switch.sites import Instead, Parts, Site
@@ -94,9 +94,8 @@ class GradualDelay(Delay):
         was, self.is_open = self.is_open, self.apply(steps)
         if was != self.is_open:
             self.hold()
-        if not self.is_open:  # a gradient of zeros, left by zero_grad(set_to_none=False), would let the optimizer move it
-            for parameter in self.parameters():
-                parameter.grad = None
+        if not self.is_open:
+            drop_gradients(self.parameters(), self.model)
 
     def observe(self, metrics: Mapping[str, Any]) -> None:
         now, self.is_open = self.is_open, self._opened  # what happens to be on in this step does not count as open

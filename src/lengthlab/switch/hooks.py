@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from typing import Protocol
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.hooks import RemovableHandle
 
+from lengthlab.switch.state import DelayWarning
 from lengthlab.switch.wrappers import require_unused_are_found
 
 
@@ -24,14 +26,25 @@ class Holder(Protocol):
 
 HELD: WeakKeyDictionary[nn.Module, ref[Holder]] = WeakKeyDictionary()
 """Which delay has a module, as long as there is one."""
+TOLD: WeakSet[nn.Module] = WeakSet()
+"""Modules of which it was said that nobody will open them."""
+ORPHAN = (
+    "a module ({}) of a copied or loaded model is off, and no delay knows of it, so it stays off: delay.mirror(copy) opens a "
+    "copy together with its model, close_again(model) makes a delay of a loaded one"
+)
 
 
 def look(module: nn.Module, inputs: object) -> None:
-    """Before a closed module: does what was put around the model since then bear with parts that are off?"""
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+    """Before a closed module: is there somebody to open it, and does what was put around the model since then bear with it?"""
+    if torch.compiler.is_compiling():
+        return
+    holder = HELD[module]() if module in HELD else None
+    if module not in HELD and module not in TOLD:
+        TOLD.add(module)
+        warnings.warn(ORPHAN.format(type(module).__name__), DelayWarning, stacklevel=2)
+    if torch.is_grad_enabled():
         # Private: nothing public tells a module what wraps it. If it goes, only this check does.
         require_unused_are_found(getattr(DistributedDataParallel, "_active_ddp_module", None))
-        holder = HELD[module]() if module in HELD else None
         if holder is not None and not holder.is_looked_at:
             holder.look()
 
@@ -46,6 +59,17 @@ def clear(module: nn.Module) -> None:
     hooks = module._forward_pre_hooks
     for key in [key for key, hook in hooks.items() if hook in (look, untouched)]:
         del hooks[key]
+
+
+def drop_gradients(parameters: Iterable[nn.Parameter], model: nn.Module | None) -> None:
+    """Of these, and all zeros in the model: where `zero_grad(set_to_none=False)` has left them to a parameter that nothing
+    feeds any more, a norm before attention, an optimizer would move and decay it.
+    """
+    for parameter in parameters:
+        parameter.grad = None
+    for parameter in model.parameters() if model is not None else ():
+        if parameter.grad is not None and not bool(parameter.grad.any()):
+            parameter.grad = None
 
 
 def hold(parameter: nn.Parameter) -> RemovableHandle:

@@ -32,8 +32,6 @@ class ModuleCall:
     """Which of the values are a parameter, a bias that somebody else is to add, and their shapes."""
     empty: bool
     """Whether it was called with no numbers at all, as an expert is to which no token goes."""
-    others: bool
-    """Whether more than one tensor is among what it gave."""
 
 
 def gave_nothing(calls: Sequence[ModuleCall]) -> bool:
@@ -122,5 +120,4 @@ def seen_call(given: dict[str, Any], out: Any) -> ModuleCall:
             (place, tuple(each.shape)) for place, each in enumerate(out if several else ()) if isinstance(each, nn.Parameter)
         ),
         any(each.numel() == 0 for each in tensors.values()),
-        len(list(leaves(out))) > 1,
     )

@@ -1,15 +1,9 @@
-"""A model tried out on two inputs: what still depends on them, and what still learns, while attention gives nothing.
-
-Nothing of the trial stays: modes, buffers, random numbers and weights are as they were.
-"""
+"""A model tried out on two inputs: what still depends on them, and what still learns, while attention gives nothing."""
 
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,12 +11,10 @@ from torch import Tensor, nn
 
 from lengthlab.switch.inputs import Example
 from lengthlab.switch.module_call import leaves
+from lengthlab.switch.rest import at_rest, without_hooks
 from lengthlab.switch.trace import AttentionCall, Trace, watch_forward, without_fast_path
 
-TINY = 1e-2
-"""A parameter whose numbers are all the same and at most this is a gate, a scale or a map that begins closed."""
-WRITABLE = (dict, OrderedDict, defaultdict, list, set)
-"""Attributes of a module whose content is put back: those of a kind that can be emptied and filled."""
+ROUNDING = 1e-6
 Silent = Callable[[AttentionCall], bool]
 
 
@@ -45,6 +37,16 @@ class Probe:
 
     def both(self, silent: Silent = nothing, hushed: Mapping[str, str | None] | None = None) -> tuple[Trace, Trace]:
         return self.forward(0, silent, hushed), self.forward(1, silent, hushed)
+
+    def in_training(self) -> Trace | None:
+        """A watched forward in training mode; None where the model does not take the example there."""
+        self.model.train()
+        try:
+            return self.forward(0)
+        except Exception:  # whatever a model asks for besides when it trains
+            return None
+        finally:
+            self.model.eval()
 
     def gradients(self, which: int = 0) -> dict[str, bool | None] | None:
         """Whether each parameter has a gradient that is not zero; None where it has none at all. None instead of all of them
@@ -81,7 +83,8 @@ def _by_backward(loss: Tensor, parameters: list[nn.Parameter], allow_unused: boo
     try:
         for parameter in parameters:
             parameter.grad = None
-        loss.backward()  # type: ignore[no-untyped-call]
+        with without_hooks(parameters):
+            loss.backward()  # type: ignore[no-untyped-call]
         return [parameter.grad for parameter in parameters]
     finally:
         for parameter, gradient in zip(parameters, before, strict=True):
@@ -105,23 +108,49 @@ def was_at_work(trace: Trace, parameter: str) -> bool:
 
 def moved_outputs(first: Trace, second: Trace) -> tuple[bool, ...]:
     """Of each tensor that the model gives, whether the other input changes it."""
-    return tuple(one != two for one, two in zip(first.outputs, second.outputs, strict=False))
+    if len(first.outputs) != len(second.outputs):
+        return ()
+    return tuple(one != two for one, two in zip(first.outputs, second.outputs, strict=True))
+
+
+def blind_rows(on: tuple[Trace, Trace], off: tuple[Trace, Trace]) -> bool:
+    """Whether rows of an output that depend on the input do not any more."""
+    moved = [[_moved_rows(one, other) for one, other in zip(*map(_tensors, pair), strict=False)] for pair in (on, off)]
+    return any(
+        before.shape == now.shape and bool((before & ~now).any()) and bool(now.any())
+        for before, now in zip(*moved, strict=False)
+    )
+
+
+def _tensors(trace: Trace) -> list[Tensor]:
+    return [each for each in leaves(trace.output) if each.is_floating_point() and each.dim() > 1]
+
+
+def _moved_rows(one: Tensor, other: Tensor) -> Tensor:
+    if one.shape != other.shape:
+        return torch.ones((), dtype=torch.bool)
+    return (one != other).any(dim=-1).cpu()
 
 
 def same_outputs(first: Trace, second: Trace) -> bool:
-    """Whether two forwards gave the same numbers, up to rounding."""
+    """Whether two forwards gave the same numbers. Adding nothing rounds nothing, so they are the same to the last bit; but for
+    a millionth, which a GPU that sums in another order may be off.
+    """
     ones, twos = list(leaves(first.output)), list(leaves(second.output))
-    return len(ones) == len(twos) and all(_close(one, two) for one, two in zip(ones, twos, strict=True))
+    return len(ones) == len(twos) and all(_same(one, two) for one, two in zip(ones, twos, strict=True))
 
 
-def _close(one: Tensor, two: Tensor) -> bool:
+def _same(one: Tensor, two: Tensor) -> bool:
     if one.shape != two.shape or one.dtype != two.dtype:
         return False
-    if not one.is_floating_point():
-        return bool(torch.equal(one, two))
-    a, b = one.detach().double(), two.detach().double()
-    fine = 1e-2 if one.dtype in (torch.float16, torch.bfloat16) else 1e-4
-    return bool(torch.allclose(a, b, rtol=fine, atol=fine * float(b.nan_to_num().abs().max() + 1e-6), equal_nan=True))
+    a, b = one.detach().cpu().double(), two.detach().cpu().double()
+    off = a.ne(b) & ~(a.isnan() & b.isnan())
+    if not off.any():
+        return True
+    finite = a.isfinite() & b.isfinite()
+    scale = b.where(finite, 0.0).abs()
+    largest = scale.amax(dim=-1, keepdim=True) if scale.dim() else scale  # of a row: one large number hides no small one
+    return bool(((a - b).abs() <= ROUNDING * largest)[off & finite].all()) and not bool((off & ~finite).any())
 
 
 def _any(gradient: Tensor) -> bool:
@@ -139,87 +168,3 @@ def _weighed(output: Any) -> Tensor | None:
             part = (each.float() * weights).sum()
             total = part if total is None else total + part
     return total
-
-
-@contextmanager
-def at_rest(model: nn.Module, biases: bool = True) -> Iterator[None]:
-    """In evaluation mode, uncompiled, with maps of zeros disturbed so that something passes; afterwards all is as it was.
-
-    Without its biases, what is made of nothing is nothing.
-    """
-    as_it_was = [(module, _attributes(module)) for module in model.modules()]
-    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    with ExitStack() as after:
-        after.callback(_make_as_before, as_it_was)
-        after.callback(_put_back, buffers)
-        after.enter_context(torch.compiler.set_stance("force_eager"))
-        after.enter_context(_disturbed(model, biases))
-        model.eval()
-        yield
-
-
-def _attributes(module: nn.Module) -> dict[str, tuple[Any, Any]]:
-    """As they are, and a copy of what may be written to: a cache, the modules inside, hooks."""
-    return {name: (value, copy(value) if type(value) in WRITABLE else None) for name, value in vars(module).items()}
-
-
-def _make_as_before(as_it_was: list[tuple[nn.Module, dict[str, tuple[Any, Any]]]]) -> None:
-    """What a module counts, remembers, hooks on or exchanges while it runs, and whether it trains.
-
-    All of it or nothing: transformers notes in one attribute that its hooks are in another, and would put them in twice.
-    """
-    for module, attributes in as_it_was:
-        now = vars(module)
-        for name in [each for each in now if each not in attributes]:
-            del now[name]
-        for name, (value, content) in attributes.items():
-            now[name] = value
-            if content is not None:
-                value.clear()
-                (value.extend if isinstance(value, list) else value.update)(content)
-
-
-def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
-    with torch.no_grad():
-        for buffer, before in buffers:
-            if not torch.equal(buffer, before):
-                buffer.copy_(before)
-
-
-@contextmanager
-def _disturbed(model: nn.Module, biases: bool) -> Iterator[None]:
-    """Many models begin with gates, scales or maps that let nothing through yet. Their values are exchanged, not written to."""
-    generator = torch.Generator().manual_seed(0)
-    exchanged: list[tuple[nn.Parameter, Tensor]] = []
-    written: list[tuple[Tensor, Tensor]] = []
-    try:
-        for name, parameter in model.named_parameters():
-            values = parameter.data.to_local() if hasattr(parameter.data, "to_local") else parameter.data  # of a shard
-            if type(values) is not Tensor or not values.is_floating_point():  # a quantized one
-                continue
-            if "bias" in name and parameter.dim() == 1:
-                instead = None if biases else torch.zeros_like(values)
-            else:
-                drawn = torch.randn(values.shape, generator=generator) if _is_shut(values) else None
-                instead = None if drawn is None else drawn.to(values) * 0.1
-            if instead is None:
-                continue
-            if not hasattr(parameter.data, "to_local"):
-                exchanged.append((parameter, parameter.data))
-                parameter.data = instead
-            else:
-                written.append((values, values.clone()))
-                values.copy_(instead)
-        yield
-    finally:
-        for parameter, before in exchanged:
-            parameter.data = before
-        for values, before in written:
-            values.copy_(before)
-
-
-def _is_shut(values: Tensor) -> bool:
-    if values.numel() == 0:
-        return False
-    first = values.flatten()[0]
-    return bool(first.abs() <= TINY) and bool((values == first).all())

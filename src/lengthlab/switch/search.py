@@ -16,7 +16,8 @@ from lengthlab.switch.found import Found, nothing_to_skip
 from lengthlab.switch.inputs import Example
 from lengthlab.switch.learning import Learning, what_learns
 from lengthlab.switch.module_call import ModuleCall
-from lengthlab.switch.probe import Probe, at_rest, same_outputs
+from lengthlab.switch.probe import Probe, blind_rows, same_outputs
+from lengthlab.switch.rest import at_rest
 from lengthlab.switch.silence import Silence, callers, made_in, standing_in
 from lengthlab.switch.sites import Site, with_shared
 from lengthlab.switch.stand_in import recorded_stand_in
@@ -47,11 +48,13 @@ class _Search:
         if whole is not sites:
             sites, learning = whole, what_learns(self.probe, whole)
         beside = with_shared(self.model, sites), *self.silence.left()
+        odd = tuple(dict.fromkeys(call.modules[-1] for call in self.on[0].odd if call.modules))
+        blind = blind_rows(self.on, self.silence.off)
         if learning is None:
             return Found(*beside, known=False)
         lost = learning.lost(sites)
         idle = learning.idle(lost, [call.modules[-1] for call in self.on[0].attention])
-        return Found(*beside, learning.starved(lost), idle, unread=self._unread(sites, learning, lost))
+        return Found(*beside, learning.starved(lost), idle, unread=self._unread(learning, lost), odd=odd, blind=blind)
 
     def _complete(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
         """Where attention still reaches the output, what only passes it on is off as well, a dropout; or an error."""
@@ -150,18 +153,18 @@ class _Search:
         chosen = tuple(sorted((*rest, *blocks), key=lambda site: list(self.modules).index(site.name)))
         return chosen if blocks and self._same_closed(chosen, closed[0]) else sites
 
-    def _unread(self, sites: tuple[Site, ...], learning: Learning, lost: Sequence[str]) -> tuple[str, ...]:
+    def _unread(self, learning: Learning, lost: Sequence[str]) -> tuple[str, ...]:
         """The outermost modules beside cross-attention that is off, in which something has lost its gradient and nothing has
         one.
         """
         crossing = list(self.silence.crossing())
         if not any(call in self.silence.units for call in crossing):
             return ()
-        around = self._around(sites) - {name for call in crossing for name in call.modules}
+        others = set(self.on[0].modules) - {"", *(name for call in crossing for name in call.modules)}
         matrices = [name for name in lost if self.model.get_parameter(name).dim() > 1]  # more than a norm
         dead = [
             name
-            for name in sorted(around, key=len)
+            for name in sorted(others, key=len)
             if any(each.startswith(f"{name}.") for each in matrices) and not learning.inside(name)
         ]
         return tuple(name for name in dead if not any(name.startswith(f"{other}.") for other in dead))

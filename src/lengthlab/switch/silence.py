@@ -9,7 +9,7 @@ from torch import nn
 
 from lengthlab.errors import require
 from lengthlab.switch.attention import is_called_attention
-from lengthlab.switch.found import all_needed, require_attention
+from lengthlab.switch.found import all_needed, nothing_to_skip, require_attention, require_seen
 from lengthlab.switch.module_call import ModuleCall, gave_nothing
 from lengthlab.switch.probe import Probe, Silent, moved_outputs
 from lengthlab.switch.sites import Site
@@ -17,7 +17,7 @@ from lengthlab.switch.trace import AttentionCall, statically_attention
 
 Unit = AttentionCall | str
 """Attention that can be silenced: a call of it, or the name of a module (a kernel of somebody's own, a link of a chain)."""
-OTHERS = ("key_value_states", "encoder_hidden_states", "memory", "cross_attention_states")
+OTHERS = ("key_value_states", "encoder_hidden_states", "memory", "cross_attention_states", "context")
 """What another sequence is called where it is handed to attention."""
 
 
@@ -57,6 +57,7 @@ class Silence:
         require(any(self.asked), "the output of the model is the same for any input: give it another batch=")
         kernels = statically_attention(model, self.on[0])
         require_attention(model, self.on[0], bool(kernels))
+        require_seen(model, self.on[0], probe.in_training())
         self.links = self._links()
         calls = [call for call in self.on[0].attention if not any(name in self.links for name in call.modules)]
         self.every: list[Unit] = [*calls, *(name for name in kernels if name not in self.links), *self.links]
@@ -64,6 +65,7 @@ class Silence:
         self.units = self._silenceable([each for each in self.every if each not in self.kept])
         self.calls = these(self.units)
         self.off = probe.both(self.calls, self.hushed())
+        self._require_silence()
 
     def alone(self) -> set[str]:
         """Modules made of attention alone: they give nothing now, and gave something before."""
@@ -83,7 +85,8 @@ class Silence:
         """Attention to another sequence."""
         for call in self.on[0].attention:
             inner = [name for name in call.modules if is_called_attention(self.modules[name])]
-            if any(_given_another(each) for name in inner for each in self.on[0].modules.get(name, [])):
+            named = any(_given_another(each) for name in inner for each in self.on[0].modules.get(name, []))
+            if call.crosses or named:
                 yield call
 
     def _require_steady(self) -> None:
@@ -95,6 +98,18 @@ class Silence:
             f"the model exchanges '{gone[0] if gone else ''}' for another module while it runs, as BigBird does for short "
             f"sequences: settle that first (set_attention_type), or hand over a batch= like those it will be trained on",
         )
+
+    def _require_silence(self) -> None:
+        """What weighs by nothing has to give nothing, or what else came in; a constant in its place would be neither."""
+        for call in (each for each in self.units if isinstance(each, AttentionCall)):
+            for name in reversed(call.modules):
+                one, other = (trace.modules.get(name, []) for trace in self.off)
+                if gave_nothing(one):
+                    continue
+                constant = [a.mark for a in one] == [b.mark for b in other] and _is_fed(one, other)
+                heard = [a.mark for a in self.on[0].modules[name]] != [b.mark for b in self.on[1].modules[name]]
+                require(not (constant and heard), nothing_to_skip(self.model, [name]))
+                break
 
     def _links(self) -> dict[str, str]:
         """Links of chains with attention in them that have the only way to the output, and the input that each hands on."""
@@ -142,12 +157,20 @@ class Silence:
 
     def _lacks(self, moved: tuple[bool, ...]) -> bool:
         """Whether an output that the input changes is not changed by it any more."""
-        return any(before and not now for before, now in zip(self.asked, moved, strict=False))
+        if len(moved) != len(self.asked):
+            return True
+        return any(before and not now for before, now in zip(self.asked, moved, strict=True))
 
 
 def callers(units: Sequence[Unit]) -> tuple[str, ...]:
     """The modules that call them, each once."""
     return tuple(dict.fromkeys(each if isinstance(each, str) else each.modules[-1] for each in units))
+
+
+def _is_fed(one: Sequence[ModuleCall], other: Sequence[ModuleCall]) -> bool:
+    """Whether the first input of a module depends on that of the model."""
+    firsts = [[next(iter(call.given.values()), None) for call in calls] for calls in (one, other)]
+    return firsts[0] != firsts[1]
 
 
 def _given_another(call: ModuleCall) -> bool:

@@ -10,8 +10,9 @@ from torch import nn
 from torch.optim import Optimizer
 
 from lengthlab.errors import LabError, require
-from lengthlab.switch.check import DelayReport, check_stages
+from lengthlab.switch.check import check_stages
 from lengthlab.switch.delay import Delay
+from lengthlab.switch.delay_report import DelayReport
 from lengthlab.switch.sites import Site, unwrapped
 
 
