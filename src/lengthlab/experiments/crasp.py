@@ -8,7 +8,7 @@ larger there (binary addition, and parity without positions, 12 layers) has 4 la
 the rate rises over the first 500 steps, and steps are fixed. Their regularizer of positions is left out, as in the numbers of
 theirs that are shown.
 
-Cost: 16 runs a seed of 4,000 to 12,000 steps (gpu); 2 small ones a seed (cpu: n = 4…10, measured to 40).
+Cost: 16 runs a seed of 4,000 to 12,000 steps (gpu); 2 small ones a seed (cpu: n = 4…20, measured to 40).
 Command: lengthlab reproduce crasp
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lengthlab.tasks import Task
 
 GPU = Size("gpu", (4, 50), tuple(range(10, 151, 10)), gpu=True, bins=(50, 100, 150))
-CPU = Size("cpu", (4, 10), (4, 6, 8, 10, 12, 14, 16, 18, 20, 25, 30, 35, 40), bins=(10, 20, 40))
+CPU = Size("cpu", (4, 20), (5, 10, 15, 20, 25, 30, 35, 40), bins=(20, 40))
 
 
 @dataclass(frozen=True)
