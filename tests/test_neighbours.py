@@ -15,13 +15,14 @@ from lengthlab.experiments import Arm, Size, Study, born, coupling, crasp
 from lengthlab.experiments.born import BORN
 from lengthlab.experiments.coupling import COUPLING
 from lengthlab.experiments.crasp import CRASP
+from lengthlab.experiments.decoder import Recipe
 from lengthlab.report.evidence import Evidence
 from lengthlab.report.figure import pictures
 from lengthlab.report.markdown import markdown
 from lengthlab.report.results import gather
 from lengthlab.report.study_page import study_page
 from lengthlab.spec.run import Run
-from lengthlab.store.rows import ALL, Row
+from lengthlab.store.rows import ALL, Row, read_rows
 from lengthlab.tasks import IGNORE
 from lengthlab.theory import verdict
 from lengthlab.training.state import TrainState
@@ -162,3 +163,17 @@ def test_an_arm_learns_and_is_measured_at_its_longest_length(study: Study, name:
     assert isfinite(state.advance())
     count = accuracy(state.network, run.task.as_measured, size.lengths[-1:], samples=2)[-1]
     assert (count.length, count.total) == (size.lengths[-1], 2)
+
+
+def test_it_is_trained_and_shown_in_bins_and_its_rows_are_one_a_length(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(born, "ON_TWO_CORES", Recipe(1, 1, 8, 5, batch=4, warm_up=1))
+    words = ("reproduce", "born", "--size", "cpu", "--seeds", "1", "--store", tmp_path / "runs", "--out", tmp_path / "out")
+    done = call(*words, "--device", "cpu")
+    assert done.code == 0, done.err
+    assert "Claims: 1 × does not hold." in done.out
+    assert {row.length for row in read_rows(tmp_path / "out" / "results.jsonl")} == set(born.CPU.lengths)
+    page = (tmp_path / "out" / "born.md").read_text()
+    assert "n=20 (1×) | n=40 (2×)" in page
+    assert "| 0 of 1 |" in page
