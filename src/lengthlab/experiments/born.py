@@ -12,7 +12,7 @@ in 51…100 and report the mean over three seeds that have everything in the tra
 beside that the mean over those that succeed.
 
 Cost: 20 runs a seed of 8,000 to 16,000 steps, and 20 of 14,000 with `--part hybrids` (gpu); 4 small ones a seed (cpu: n = 3…20,
-measured to 40).
+measured to 40; repeated letters are not learned there at all with as many steps).
 Command: lengthlab reproduce born
 """
 

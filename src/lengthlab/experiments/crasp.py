@@ -68,7 +68,7 @@ KINDS = (
 KIND = {kind.name: kind for kind in KINDS}
 CHEAP = ("binary majority", "unique copy", "sort", "repeated copy")
 CONTRAST = ("binary majority", "parity")
-ON_TWO_CORES = Recipe(2, 2, 64, 2_000, batch=64, warm_up=200)
+ON_TWO_CORES = Recipe(2, 2, 64, 1_500, batch=64, warm_up=75)
 
 
 def decoder_arm(name: str, positions: str) -> Arm:
