@@ -1,4 +1,5 @@
-"""A task with position ids of its own: addition with coupled positions (Cho et al. 2024, arXiv 2405.20671).
+"""A task of one's own with position ids of its own: addition with coupled positions (Cho et al. 2024, arXiv 2405.20671).
+`lengthlab tasks addition` is ours, with several operands, hints and ids that start at 1 when it is measured.
 
 <bos> 6 5 3 + 0 4 9 = 2 0 7 0 <end>        653 + 49 = 702; the sum has its last digit first
   0   9 8 7 6 9 8 7 6 7 8 9 10  0          digits of one significance share an id, whatever their place
@@ -25,7 +26,7 @@ class Addition(Task):
 
     ids: int = 64
 
-    name = "addition"
+    name = "coupled-addition"
     questions = ("sum",)
     words = ("<pad>", "<bos>", "+", "=", "<end>", *"0123456789")
 

@@ -18,7 +18,7 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule, delayed, end_to_end
 from lengthlab.spec.source import load_reference
 from lengthlab.store import Store
-from lengthlab.tasks import ModuloRecall
+from lengthlab.tasks import Addition, Minesweeper, ModuloRecall
 from lengthlab.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthlab.training.precision import FP32
 from lengthlab.training.result import claim
@@ -60,6 +60,14 @@ RUNS = {
     "answers as long as the input": run_of(HYBRID, task=example("copy_task.py:Copy")),
     "positions of the task's own": run_of(example("addition_task.py:coupled"), task=example("addition_task.py:Addition")),
     "rotary positions of the task's own": run_of(HYBRID, task=example("addition_task.py:Addition")),
+    "a decoder that starts at random": run_of(ll.models.gpt2(64, blocks=1, heads=2, position_ids=64)),
+    "a decoder with rotary positions": run_of(ll.models.llama(64, blocks=1, heads=2)),
+    "a decoder with coupled positions": run_of(
+        ll.models.t5_decoder(64, heads=2, position_ids=64), task=Addition(positions="coupled", ids=64)
+    ),
+    "two ids a token": run_of(
+        ll.models.t5_decoder(64, heads=2, position_ids=16, tables=2), task=Minesweeper(positions="coupled", ids=16)
+    ),
     "a recurrence of one's own": run_of(example("gru_hybrid.py:gru_hybrid"), delayed(60, joint=40, lr=1e-3)),
     "padded batches": run_of(HYBRID, task=Wordless(3, 4, 16)),
     "documents longer than a tile": run_of(HYBRID, task=ModuloRecall(3, 4, keys=64), lengths=(40, 64)),
@@ -101,7 +109,7 @@ def test_captured_steps_lose_what_single_steps_lose(name: str) -> None:
         assert torch.equal(mine, theirs), f"{buffer} was counted by a warm-up"
 
 
-@pytest.mark.parametrize("name", ["learned positions", "randomized positions", "dropout"])
+@pytest.mark.parametrize("name", ["learned positions", "randomized positions", "a decoder that starts at random", "dropout"])
 def test_a_captured_run_that_was_resumed_draws_what_it_would_have_drawn(name: str, tmp_path: Path) -> None:
     run = RUNS[name]
     through = captured_losses(GraphStepper(TrainState(run, DEVICE, FP32)), 100)

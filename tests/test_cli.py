@@ -349,12 +349,21 @@ def tiny(schedule: Schedule) -> Schedule:
 @pytest.mark.parametrize(
     ("command", "names"),
     [
-        ("tasks", ["modulo-recall", "modulo", "recall", "mixture"]),
+        (
+            "tasks",
+            [
+                *("modulo-recall", "modulo", "recall", "mixture"),
+                *("addition", "multi-addition", "multiplication", "minesweeper", "parity-scratchpad"),
+                *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right", "copy", "reverse"),
+                *("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition", "language"),
+                *(*(f"tomita-{number}" for number in range(1, 8)), "D2", "D3", "D4", "D12", "(aa)*", "(aaaa)*", "(abab)*"),
+            ],
+        ),
         (
             "models",
             [
                 *("transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"),
-                *("model", "module", "causal-lm"),
+                *("gpt2", "llama", "t5-decoder", "model", "module", "causal-lm"),
                 *(f"part={name}" for name in ("chain", "parallel", "residual", "repeat", "named", "silent", "lstm")),
                 *(f"part={name}" for name in ("attention", "mlp", "gated-mlp", "dropout", "relu", "gelu", "silu")),
                 *(f"part={name}" for name in ("layer-norm", "rms-norm")),
@@ -363,7 +372,7 @@ def tiny(schedule: Schedule) -> Schedule:
                 *(f"scores={name}" for name in ("adaptive-entmax", "stick-breaking")),
             ],
         ),
-        ("experiments", ["demo", "dat", "far", "remedies", "plateau"]),
+        ("experiments", ["demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"]),
     ],
 )
 def test_a_catalogue_lists_what_there_is_with_a_line_each(call: Call, command: str, names: list[str]) -> None:

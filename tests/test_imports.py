@@ -24,7 +24,7 @@ FLOORS = (
     ("launch",),
     ("training",),
     ("inspection",),
-    ("evaluation", "integrations"),
+    ("evaluation", "integrations", "theory"),
     ("spec",),
     ("store", "tasks", "models"),
     ("switch",),

@@ -24,7 +24,8 @@ from lengthlab.experiments.dat import DAT
 from lengthlab.experiments.dat.arms import NOTATION, arm_of
 from lengthlab.experiments.dat.profile import PROFILES, Profile, Recipe
 from lengthlab.experiments.dat.runs import run_of
-from lengthlab.experiments.study import Arm, Size, Study
+from lengthlab.experiments.size import Size
+from lengthlab.experiments.study import Arm, Study
 from lengthlab.report.evidence import Wanted, rows_at_hand
 from lengthlab.report.provenance import as_text, read_origins
 from lengthlab.report.publication import read_results

@@ -15,6 +15,7 @@ from lengthlab.cli.check import check
 from lengthlab.cli.delay import delay
 from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
+from lengthlab.cli.guarantee import guarantee
 from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, train, reproduce, evaluate, report, bench, delay, check, tasks, models, experiments):
+for command in (demo, train, reproduce, evaluate, report, bench, delay, check, guarantee, tasks, models, experiments):
     cli.add_command(command)
 
 

@@ -49,14 +49,14 @@ def _task_card(card: Card, about: str) -> str:
     places = {at for scored in card.scored.values() for at in scored}
     sample = list(map(visible, card.sample))
     words = [click.style(f"[{word}]", bold=True) if at in places else word for at, word in enumerate(sample)]
-    answers = {visible(question): " ".join(sample[at] for at in scored) for question, scored in card.scored.items()}
+    answers = {visible(question): " ".join(map(visible, answer)) for question, answer in card.answers.items()}
     scored = ", ".join(f"{question} at [{answer}]" for question, answer in answers.items())
     lines = [
         visible(": ".join(filter(None, (card.name, about)))),
         f"  sample      {' '.join(words)}",
         f"  scored      {scored}{'; a sample is right if all are (`all`)' if len(card.scored) > 1 else ''}",
         f"  vocabulary  {card.vocabulary} tokens",
-        f"  length      n from 1 {f'to {card.longest}' if card.longest else 'on'}",
+        f"  length      n from {card.shortest} {f'to {card.longest}' if card.longest else 'on'}",
         f"  chance      {_scores(card.chance)}",
         f"  trivial answers, scored on samples of n = {card.trivial_length}:",
         *(f"    {guess}: {_scores(scores)}" for guess, scores in card.trivial.items()),

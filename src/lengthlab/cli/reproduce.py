@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, **given: Any) -> None:
     """A study: trained where something is missing, judged, shown, and written as page, figures and rows.
 
-    NAME is one of ours (dat, far, remedies, plateau: `lengthlab experiments` tells what they claim) or your own,
-    my_study.py:STUDY. It says first how long it will take on this machine. Stop it when you like: the same command goes on
-    where it was. Without a GPU, look at what was published.
+    NAME is one of ours (dat, far, remedies, plateau, born, crasp, coupling: `lengthlab experiments` tells what they claim) or
+    your own, my_study.py:STUDY. It says first how long it will take on this machine. Stop it when you like: the same command
+    goes on where it was. Without a GPU, look at what was published.
 
     \b
     lengthlab reproduce dat --from published
@@ -74,7 +74,7 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
     if check:
         others = (size, parts, seeds, asked.device != "auto", asked.precision, asked.have, asked.sources, asked.out, asked.page)
         require(not any(others), "--check compares committed pages with published rows: it takes no other option")
-        check_pages([find_study(name)] if name else list(studies().values()))
+        check_pages([find_study(name)] if name else [study for study in studies().values() if study.page])
         return
     require(name is not None, f"name a study: {', '.join(studies())}, or one of your own, my_study.py:STUDY")
     study = find_study(str(name))
@@ -115,7 +115,7 @@ def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds:
     device = device_named(asked.device)
     suited = [each for each in study.sizes if not each.gpu or device.type == "cuda"]
     chosen = study.size(size) if size is not None else (suited or list(study.sizes))[0]
-    wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections if each.usual), typed())
+    wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections_at(chosen) if each.usual), typed())
     out = asked.folder(study.name, chosen.name, *(section.name for section in sections))
     found = train(wanted, seeds or study.seeds, device, asked, out)
     return gather(study, chosen, wanted.sections, found)

@@ -134,7 +134,7 @@ def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iter
     """The fixed samples of a length. Drawn on the CPU whatever the model runs on, so that all models meet the same."""
     for start in range(0, samples, DRAWN):
         generator = torch.Generator().manual_seed(seed_for("evaluation", seed, length, start))
-        yield task.sample(min(DRAWN, samples - start), (length, length), generator)
+        yield task.as_measured.sample(min(DRAWN, samples - start), (length, length), generator)
 
 
 def together(draws: Iterable[Batch], device: torch.device) -> Iterator[Batch]:

@@ -3,25 +3,28 @@
 from pathlib import Path
 
 from lengthlab.errors import LabError, a_kind, nearest, require
+from lengthlab.experiments.born import BORN
+from lengthlab.experiments.coupling import COUPLING
+from lengthlab.experiments.crasp import CRASP
 from lengthlab.experiments.dat import DAT
 from lengthlab.experiments.drawing import Grid as Grid
 from lengthlab.experiments.drawing import Strip as Strip
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.plateau import PLATEAU
 from lengthlab.experiments.remedies import REMEDIES
+from lengthlab.experiments.size import Size as Size
 from lengthlab.experiments.study import Arm as Arm
 from lengthlab.experiments.study import At as At
 from lengthlab.experiments.study import Check as Check
 from lengthlab.experiments.study import Claim as Claim
 from lengthlab.experiments.study import Reference as Reference
 from lengthlab.experiments.study import Section as Section
-from lengthlab.experiments.study import Size as Size
 from lengthlab.experiments.study import Source as Source
 from lengthlab.experiments.study import Study as Study
 from lengthlab.registry import register, registered
 from lengthlab.spec.source import is_reference, load_reference
 
-for _study in (DAT, FAR, REMEDIES, PLATEAU):
+for _study in (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING):
     register(Study, _study.name, lambda study=_study: study)
 
 

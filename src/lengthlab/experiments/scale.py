@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lengthlab.experiments.study import Size
+from lengthlab.experiments.size import Size
 from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:

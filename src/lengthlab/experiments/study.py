@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lengthlab.errors import LabError, a_kind, explain, nearest, require
 from lengthlab.experiments.drawing import Grid, Strip
+from lengthlab.experiments.size import Size
 from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:
@@ -47,25 +48,13 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Size:
-    """`trained`: the shortest and the longest training length. `lengths`: where arms are measured. `gpu`: it takes one.
-    `chance`: how often a guess is right, by question, for figures; not drawn if empty.
-    """
-
-    name: str
-    trained: tuple[int, int]
-    lengths: tuple[int, ...]
-    gpu: bool = False
-    chance: Mapping[str, float] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True)
 class Section:
     """Arms that are shown together, in one table and one figure.
 
     `questions`: those that are shown, the first in every detail; all that the rows have if empty. `usual`: whether it is
     trained where no section is asked for by name. `figure`: how it is drawn; if that is not said, as curves over length where
-    arms are few, else as a heat map.
+    arms are few, else as a heat map. `sizes`: those of the study at which it is there, with lengths of its own; if empty, all,
+    as they are.
     """
 
     name: str
@@ -75,6 +64,11 @@ class Section:
     questions: tuple[str, ...] = ()
     usual: bool = True
     figure: Grid | Strip | None = None
+    sizes: tuple[Size, ...] = ()
+
+    def at(self, size: Size) -> Size | None:
+        """Its lengths at a size of the study; None where it is not there."""
+        return next((own for own in self.sizes if own.name == size.name), None) if self.sizes else size
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,8 @@ class Check:
 class Claim:
     """`words` are the author's, `checked` says plainly what `checks` are, `exceptions` how many of them may fail.
 
-    `section` and `size`: of which it speaks; empty where there is one section, or where it is meant at every size.
+    `section` and `size`: of which it speaks; empty where there is one section, or where it is meant at every size. `by`: which
+    accuracy of several seeds is held against the bounds.
     """
 
     words: str
@@ -128,6 +123,7 @@ class Claim:
     section: str = ""
     size: str = ""
     exceptions: int = 0
+    by: Literal["mean", "median"] = "mean"
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,9 @@ class Study:
     `run` gives the run of an arm at a size, whatever the seed; it is called only where something is trained or looked up in a
     store. `arms` are those of all `sections`; one section is made of them where none is given. `seeds`: so many are trained
     unless a user says otherwise. `baseline`: the arm in whose steps the cost of others is told. `note`: what a reader of its
-    page has to know. `about`: claim, cost and command. `page`: where its page is kept in the checkout.
+    page has to know. `about`: claim, cost and command. `page`: where its page is kept in the checkout, once there are rows.
+    `success`: the accuracy in the training range from which a seed counts as one that succeeded, where others report the mean
+    over these alone; both means are shown then.
     """
 
     name: str
@@ -172,6 +170,7 @@ class Study:
     note: str = ""
     about: str = ""
     page: str = ""
+    success: float | None = None
 
     def __post_init__(self) -> None:
         if not self.sections:
@@ -189,6 +188,7 @@ class Study:
         for what, names in (("sizes", [each.name for each in self.sizes]), ("parts", [each.name for each in self.sections])):
             require(len(set(names)) == len(names), f"study '{self.name}': two {what} have one name: {', '.join(names)}")
         for section in self.sections:
+            self._check_sizes(section)
             self._check_figure(section)
         for claim in self.claims:
             self._check_claim(claim)
@@ -196,15 +196,24 @@ class Study:
             known = f"study '{self.name}': the reference has '{arm}', {question}, n={length}, and the study has no such arm"
             require(arm in self.arms, known)
 
+    def _check_sizes(self, section: Section) -> None:
+        """Its own are sizes of the study, and where an arm is measured is said once."""
+        for own in section.sizes:
+            self.size(own.name)
+        for size, arm in ((size, arm) for size in self.sizes for arm in section.arms):
+            same = section.at(size) in (None, self.size_of(arm, size))
+            where = f"study '{self.name}', size '{size.name}'"
+            require(same, f"{where}: '{arm}' is in two parts that are measured at different lengths")
+
     def _check_figure(self, section: Section) -> None:
         """Everything that a figure is drawn of is there at every size."""
         if not section.figure:
             return
         where = f"study '{self.name}', part '{section.name}': its figure"
         require(len(section.figure.times) > 0, f"{where} is of no length: give it times")
-        for size in self.sizes:
+        for size in filter(None, map(section.at, self.sizes)):
             wanted = [times * size.trained[1] for times in section.figure.times]
-            there = set(wanted) <= set(size.lengths)
+            there = set(wanted) <= set(size.shown)
             require(there, f"{where} is of n = {', '.join(map(str, wanted))}, and not all are measured at size '{size.name}'")
         columns = (section.figure.down, section.figure.across) if isinstance(section.figure, Grid) else ()
         for column in columns:
@@ -218,10 +227,11 @@ class Study:
             require(arm in self.arms, f"study '{self.name}': a check is of '{arm}', which is none of its arms")
         if claim.section:
             self.section(claim.section)
-        measured = [size.lengths for size in self.sizes if claim.size in ("", size.name)]
-        require(len(measured) > 0, f"study '{self.name}': a claim is of size '{claim.size}', which it has not")
+        sizes = [size for size in self.sizes if claim.size in ("", size.name)]
+        require(len(sizes) > 0, f"study '{self.name}': a claim is of size '{claim.size}', which it has not")
         for check in claim.checks:
             also = [check.bound.length] if isinstance(check.bound, At) and check.bound.length else []
+            measured = [own.shown if (own := self.size_of(check.arm, size)) else () for size in sizes]
             there = all({check.length, *also} <= set(lengths) for lengths in measured)
             require(there, f"study '{self.name}': '{check}' is not measured at every size; give the claim its size")
 
@@ -235,10 +245,23 @@ class Study:
         require(name in found, f"study '{self.name}' has no part '{name}'; {nearest(name, found)}")
         return found[name]
 
+    def sections_at(self, size: Size) -> tuple[Section, ...]:
+        """Those that are there at a size."""
+        return tuple(section for section in self.sections if section.at(size))
+
+    def size_of(self, arm: Arm, size: Size) -> Size | None:
+        """The lengths of an arm at a size; None where no part has it there."""
+        return next((section.at(size) for section in self.sections_at(size) if arm in section.arms), None)
+
     def runs(self, size: str, seeds: Iterable[int], sections: Sequence[Section] = ()) -> list[tuple[Arm, Run]]:
         """What is trained for these sections, all if none is named, at a size; two arms may share a run."""
-        wanted = [arm for section in sections or self.sections for arm in section.arms]
-        made = [(arm, self._made(arm, self.size(size))) for arm in dict.fromkeys(wanted)]
+        asked = self.size(size)
+        for section in sections:
+            known = ", ".join(own.name for own in section.sizes)
+            there = section.at(asked) is not None
+            require(there, f"study '{self.name}' has part '{section.name}' at size {known} alone, not at '{size}'")
+        wanted = [(arm, section.at(asked)) for section in sections or self.sections_at(asked) for arm in section.arms]
+        made = [(arm, self._made(arm, own)) for arm, own in dict(wanted).items() if own]
         return [(arm, replace(run, seed=seed)) for seed in seeds for arm, run in made]
 
     def _made(self, arm: Arm, size: Size) -> Run:

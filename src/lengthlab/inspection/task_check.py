@@ -85,10 +85,11 @@ def examine_task(task: Task, lengths: Sequence[int]) -> None:
 
 
 def _lengths(task: Task, longest: int | None) -> tuple[int, ...]:
-    """The usual ones as far as it reaches, up to the greatest that is asked for."""
-    limit = longest or min(LENGTHS[-1], task.longest or LENGTHS[-1])
+    """The least, and the usual ones as far as it reaches, up to the greatest that is asked for."""
+    limit = longest or max(task.shortest, min(LENGTHS[-1], task.longest or LENGTHS[-1]))
     task.check_length(limit)
-    return (*(length for length in LENGTHS if length < limit), limit)
+    usual = (task.shortest, *(length for length in LENGTHS if length > task.shortest))
+    return (*(length for length in usual if length < limit), limit)
 
 
 def _affordable(task: Task, lengths: Sequence[int], wanted: int) -> int:

@@ -49,7 +49,8 @@ def _shapes(draws: Draws) -> Seen:
     named = {"tokens_BT": batch.tokens_BT} | {f"the target of '{name}'": each for name, each in batch.target.items()}
     named |= {} if batch.position_BT is None else {"position_BT": batch.position_BT}
     for name, x_BT in named.items():
-        if x_BT.dim() != 2 or len(x_BT) != size or x_BT.shape != batch.tokens_BT.shape:
+        several = name == "position_BT" and x_BT.dim() == 3  # ids of a token, as row and column
+        if x_BT.dim() != 2 + several or len(x_BT) != size or x_BT.shape[:2] != batch.tokens_BT.shape:
             return False, f"{name} has shape {tuple(x_BT.shape)}; what is needed is ({size}, T), the same T for all"
         if x_BT.is_floating_point():
             return False, f"{name} is of {x_BT.dtype}; what is needed is whole numbers"
@@ -91,6 +92,8 @@ def _padding(draws: Draws) -> Seen:
 
 def _next_token(draws: Draws) -> Seen:
     batch, words = draws.batch, draws.vocabulary
+    if draws.task.labels:
+        return True, "every answer is a label, and stands beside the sequence"
     next_BT = F.pad(batch.tokens_BT[:, 1:], (0, 1), value=draws.task.pad)
     for question, target_BT in batch.target.items():
         wrong_BT = (target_BT != IGNORE) & (target_BT != next_BT)
@@ -109,7 +112,7 @@ def _solved(draws: Draws) -> Seen:
             if answers[row] != truth.get(question, ()):
                 said = f"draw wrote '{' '.join(answers[row])}', solve says '{' '.join(truth.get(question, ()))}'"
                 return False, f"of '{question}' {said}: {draws.show(row)}"
-    for question in draws.task.questions:
+    for question in () if draws.task.labels else draws.task.questions:
         if _copies(draws, question):
             return False, f"solve repeats what stands where the answer to '{question}' is, right or wrong: it has to find it"
     return True, f"on {len(draws.words)} sequences"
@@ -157,7 +160,9 @@ def _varied(draws: Draws) -> Seen:
     if never and not isinstance(draws.task, Mixture):
         return False, f"no sample of {len(draws.n_B)} asks '{never[0]}'"
     if _same(draws.batch, draws.draw(seed=1)):
-        return False, "generators in different states give the same sequences: draw does not use the one it is given"
+        certain = all(draws.task.chances(n)[ALL] == 1 for n in draws.lengths)
+        told = "generators in different states give the same sequences"
+        return certain, f"{told}, as its chance of 1 says" if certain else f"{told}: draw does not use the one it is given"
     return True, "every question is asked, and other random numbers give other sequences"
 
 

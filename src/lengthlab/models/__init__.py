@@ -1,4 +1,5 @@
-"""WHO learns it. One part a file; compose.py puts them together, paper.py has the paper's seven, module.py takes anyone's."""
+"""WHO learns it. One part a file; compose.py puts them together, paper.py has the paper's seven, decoder.py
+those of other papers, module.py takes anyone's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,9 @@ from lengthlab.models.compose import parallel as parallel
 from lengthlab.models.compose import repeat as repeat
 from lengthlab.models.compose import residual as residual
 from lengthlab.models.compose import silent as silent
+from lengthlab.models.decoder import gpt2 as gpt2
+from lengthlab.models.decoder import llama as llama
+from lengthlab.models.decoder import t5_decoder as t5_decoder
 from lengthlab.models.layout import Documents as Documents
 from lengthlab.models.layout import Layout as Layout
 from lengthlab.models.mixer import Mixer as Mixer
@@ -54,6 +58,7 @@ from lengthlab.models.paper import lstm_on_attention as lstm_on_attention
 from lengthlab.models.paper import parallel_branches as parallel_branches
 from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
+from lengthlab.models.position_table import PositionIds as PositionIds
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
 from lengthlab.registry import register_all
 
@@ -68,8 +73,11 @@ MODELS: dict[str, Callable[..., Model]] = {
 }
 """The paper's seven."""
 
+DECODERS: dict[str, Callable[..., Model]] = {"gpt2": gpt2, "llama": llama, "t5-decoder": t5_decoder}
+"""Those of neighbouring papers."""
+
 NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
-    AnyModel: {**MODELS, "model": Model, "module": Module, "causal-lm": CausalLm},
+    AnyModel: {**MODELS, **DECODERS, "model": Model, "module": Module, "causal-lm": CausalLm},
     Part: {
         "chain": Chain,
         "parallel": Parallel,
@@ -88,6 +96,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "layer-norm": LayerNorm,
         "rms-norm": RmsNorm,
     },
+    PositionIds: {"position-ids": PositionIds},
     Activation: {"relu": Relu, "gelu": Gelu, "silu": Silu},
     Norm: {"layer-norm": LayerNorm, "rms-norm": RmsNorm},
     Positions: {

@@ -66,7 +66,8 @@ class Documents:
 class Layout:
     """What a module that mixes tokens must know besides x_BTD.
 
-    `position_BT`: position ids, where the task has its own; else a token's position is its index in its sequence.
+    `position_BT`: position ids, where the task has its own; else a token's position is its index in its sequence. Where a token
+    has several ids, they are (B, T, K), and only vectors at the embedding can take them (position_table.py).
     `query_BQ`: where outputs are wanted; everywhere, if None. `documents`: x_BTD is one row of them (B is 1, T is N).
     """
 

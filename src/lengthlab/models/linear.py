@@ -16,4 +16,5 @@ class Linear(nn.Linear):
     tokenwise = True
 
     def forward(self, x: Tensor) -> Tensor:
-        return kernels.linear(x, self.weight, self.bias) if kernels.serve_tokens(x) else super().forward(x)
+        by_kernel = self.bias is not None and kernels.serve_tokens(x)
+        return kernels.linear(x, self.weight, self.bias) if by_kernel else super().forward(x)

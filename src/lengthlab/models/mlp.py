@@ -21,13 +21,15 @@ class Mlp:
 
     factor: int = 4
     activation: Activation = field(default=Relu(), metadata={"added": "0.2"})
+    bias: bool = field(default=True, metadata={"added": "0.2"})
 
     def __post_init__(self) -> None:
         require_whole(self.factor, "model.mlp", 1)
 
     def build(self, width: int) -> nn.Module:
         inside = self.factor * width
-        return Links(Linear(width, inside), self.activation.build(inside), Linear(inside, width))
+        first, last = Linear(width, inside, self.bias), Linear(inside, width, self.bias)
+        return Links(first, self.activation.build(inside), last)
 
 
 @dataclass(frozen=True)
@@ -40,23 +42,24 @@ class GatedMlp:
 
     factor: int = 4
     activation: Activation = Silu()
+    bias: bool = field(default=True, metadata={"added": "0.2"})
 
     def __post_init__(self) -> None:
         require_whole(self.factor, "model.mlp", 1)
 
     def build(self, width: int) -> nn.Module:
-        return _GatedMlp(width, self.factor * width, self.activation.build(self.factor * width))
+        return _GatedMlp(width, self.factor * width, self.activation.build(self.factor * width), self.bias)
 
 
 class _GatedMlp(nn.Module):
     tokenwise = True
 
-    def __init__(self, width: int, inside: int, activation: nn.Module) -> None:
+    def __init__(self, width: int, inside: int, activation: nn.Module, bias: bool) -> None:
         super().__init__()
-        self.gate = Linear(width, inside)
-        self.up = Linear(width, inside)
+        self.gate = Linear(width, inside, bias)
+        self.up = Linear(width, inside, bias)
         self.activation = activation
-        self.down = Linear(inside, width)
+        self.down = Linear(inside, width, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.down(self.activation(self.gate(x)) * self.up(x))

@@ -1,6 +1,6 @@
 """Who learns: embedding, body, head.
 
-Shapes: B samples, T tokens, D width, V vocabulary, Q positions at which logits are wanted, L position ids.
+Shapes: B samples, T tokens, D width, V vocabulary, Q positions at which logits are wanted.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ import inspect
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab import kernels
-from lengthlab.errors import require, require_whole
+from lengthlab.errors import require, require_number, require_whole
 from lengthlab.models.attention.learned import LearnedPositions
 from lengthlab.models.attention.randomized import RandomizedPositions
 from lengthlab.models.compose import Part, keep_name
 from lengthlab.models.layout import PLAIN, Layout, pick
 from lengthlab.models.linear import Linear
 from lengthlab.models.mixer import has_state, read, run
+from lengthlab.models.position_table import PositionIds, PositionTable
+from lengthlab.models.position_table import require_position as require_position
 
 
 class AnyModel(Protocol):
@@ -44,24 +46,44 @@ class Model:
     name: str
     width: int
     body: Part
-    position_ids: int = field(default=0, metadata={"added": "0.2"})
-    """So many position ids have a learned vector that is added to the token's; 0: none are added."""
+    position_ids: int | PositionIds = field(default=0, metadata={"added": "0.2"})
+    """So many position ids have a learned vector that is added to the token's; 0: none are added. `PositionIds` says more."""
+    std: float = field(default=0.0, metadata={"added": "0.3"})
+    """Of the first weights of all matrices and tables, biases being 0; with 0 they are as PyTorch and each part have them."""
+    tied: bool = field(default=False, metadata={"added": "0.3"})
+    """Whether the head's weights are those of the embedding (Press & Wolf 2016, arXiv 1608.05859); it has no bias then."""
 
     def __post_init__(self) -> None:
         require_whole(self.width, "model.width", 1)
-        require_whole(self.position_ids, "model.position_ids", 0)
+        require_number(self.std, "model.std", least=0)
+        if not isinstance(self.position_ids, PositionIds):
+            require_whole(self.position_ids, "model.position_ids", 0)
 
     def build(self, vocabulary: int) -> Network:
-        return Network(vocabulary, self.width, keep_name(self.body).build(self.width), self.position_ids)
+        body = keep_name(self.body).build(self.width)
+        network = Network(vocabulary, self.width, body, self.position_ids, self.tied)
+        if self.std:
+            network.apply(self._draw)
+        return network
+
+    def _draw(self, module: nn.Module) -> None:
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=self.std)
+            elif "bias" in name and not isinstance(module, nn.LayerNorm):
+                nn.init.zeros_(parameter)
 
 
 class Network(nn.Module):
-    def __init__(self, vocabulary: int, width: int, body: nn.Module, position_ids: int = 0) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, body: nn.Module, position_ids: int | PositionIds = 0, tied: bool = False
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.body = body
-        self.head = Linear(width, vocabulary)
-        self.positions = PositionTable(position_ids, width) if position_ids else None
+        self.head = None if tied else Linear(width, vocabulary)
+        ids = PositionIds(position_ids) if isinstance(position_ids, int) and position_ids else position_ids
+        self.positions = ids.build(width) if isinstance(ids, PositionIds) else None
 
     def forward(self, tokens_BT: Tensor, layout: Layout = PLAIN) -> Tensor:
         """Logits at every token, or only where the layout wants some, which spares much of the work."""
@@ -69,8 +91,13 @@ class Network(nn.Module):
         x_BTD = kernels.embed(tokens_BT, weight_VD) if kernels.serve_embedding(weight_VD) else self.embedding(tokens_BT)
         if self.positions is not None:
             x_BTD = x_BTD + self.positions(tokens_BT, layout)
-        logits: Tensor = self.head(run(self.body, x_BTD, layout))
-        return logits
+        return self._say(run(self.body, x_BTD, layout))
+
+    def _say(self, x_BTD: Tensor) -> Tensor:
+        if self.head is None:
+            return F.linear(x_BTD, self.embedding.weight)
+        logits_BTV: Tensor = self.head(x_BTD)
+        return logits_BTV
 
     @property
     def has_state(self) -> bool:
@@ -80,37 +107,7 @@ class Network(nn.Module):
     def read(self, tokens_BT: Tensor, state: Any) -> tuple[Tensor, Any]:
         """logits_BTV of tokens that come after those that `state` has seen (None: none), and the state after them."""
         x_BTD, after = read(self.body, self.embedding(tokens_BT), state)
-        return self.head(x_BTD), after
-
-
-class PositionTable(nn.Module):
-    """Learned vectors by position id: the task's own, or 0, 1, 2, …"""
-
-    def __init__(self, limit: int, width: int) -> None:
-        super().__init__()
-        self.limit = limit
-        self.weight_LD = nn.Parameter(0.02 * torch.randn(limit, width))
-
-    def forward(self, tokens_BT: Tensor, layout: Layout) -> Tensor:
-        position_BT = layout.position_BT
-        if position_BT is None and layout.documents is not None:
-            self._check(layout.documents.longest - 1)
-            position_BT = layout.documents.index_1N
-        elif position_BT is None:
-            self._check(tokens_BT.shape[1] - 1)
-            position_BT = torch.arange(tokens_BT.shape[1], device=tokens_BT.device)[None]
-        elif position_BT.device.type == "cpu" and position_BT.numel():  # on a GPU, training and evaluation look before
-            self._check(int(position_BT.max()))
-        return self.weight_LD[position_BT]
-
-    def _check(self, largest: int) -> None:
-        require_position(largest, self.limit)
-
-
-def require_position(largest: int, limit: int | None) -> None:
-    """Refuse an id without a vector, before a GPU meets it: there it would end the process, and other runs with it."""
-    fits = limit is None or largest < limit
-    require(fits, f"position id {largest} is too large for a table of {limit}: raise the model's limit")
+        return self._say(x_BTD), after
 
 
 def position_limit(network: nn.Module) -> int | None:

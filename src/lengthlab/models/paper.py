@@ -2,7 +2,8 @@
 
 All are of one width, with single-layer LSTMs, post-LayerNorm blocks (MHA + MLP) and rotary positions. `attention` is the part
 that delayed training switches off: the whole of it, so that the recurrence speaks to the head directly. `attend`, inside each
-block, is the attention function alone. What the paper leaves open: 8 heads and an MLP of 4 times the width are ours.
+block, is the attention function alone. What the paper leaves open: 8 heads and an MLP of 4 times the width are ours; so are
+`position_ids`, learned vectors that are added to the embedding, for tasks that couple positions.
 """
 
 from __future__ import annotations
@@ -59,37 +60,45 @@ def attention(
     return named("attention", chain(repeat(blocks, block), around) if pre_norm else repeat(blocks, block))
 
 
-def transformer(width: int = 256, **choices: Unpack[AttentionChoices]) -> Model:
+def transformer(width: int = 256, position_ids: int = 0, **choices: Unpack[AttentionChoices]) -> Model:
     """Attn: recalls, and takes shortcuts where state must be tracked."""
-    return Model("transformer", width, chain(attention(**choices)))
+    return Model("transformer", width, chain(attention(**choices)), position_ids)
 
 
-def lstm(width: int = 256) -> Model:
+def lstm(width: int = 256, position_ids: int = 0) -> Model:
     """LSTM: tracks state, and forgets what it was told long ago."""
-    return Model("lstm", width, chain(Lstm()))
+    return Model("lstm", width, chain(Lstm()), position_ids)
 
 
-def attention_on_lstm(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
+def attention_on_lstm(
+    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+) -> Model:
     """Attn ∘ LSTM: attention reads the LSTM's states."""
-    return Model("attention-on-lstm", width, chain(recurrence, attention(**choices)))
+    return Model("attention-on-lstm", width, chain(recurrence, attention(**choices)), position_ids)
 
 
-def lstm_on_attention(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
+def lstm_on_attention(
+    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+) -> Model:
     """LSTM ∘ Attn: the LSTM reads what attention has gathered."""
-    return Model("lstm-on-attention", width, chain(attention(**choices), recurrence))
+    return Model("lstm-on-attention", width, chain(attention(**choices), recurrence), position_ids)
 
 
-def parallel_branches(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
+def parallel_branches(
+    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+) -> Model:
     """LSTM + Attn: both read the embedding, and their outputs are added."""
-    return Model("parallel", width, parallel(recurrence, attention(**choices)))
+    return Model("parallel", width, parallel(recurrence, attention(**choices)), position_ids)
 
 
-def hybrid_block(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
+def hybrid_block(
+    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+) -> Model:
     """An LSTM in the residual stream, LN(x + LSTM(x)), then the attention layers of the paper's Figure 1."""
     around, pre = chosen(Norm, choices.get("norm", "layer-norm")), choices.get("pre_norm", False)
-    return Model("hybrid-block", width, chain(residual(recurrence, around, pre), attention(**choices)))
+    return Model("hybrid-block", width, chain(residual(recurrence, around, pre), attention(**choices)), position_ids)
 
 
-def sandwich(width: int = 256, recurrence: Part = Lstm(), **choices: Unpack[AttentionChoices]) -> Model:
+def sandwich(width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]) -> Model:
     """LSTM ∘ Attn ∘ LSTM: attention between two LSTMs."""
-    return Model("sandwich", width, chain(recurrence, attention(**choices), recurrence))
+    return Model("sandwich", width, chain(recurrence, attention(**choices), recurrence), position_ids)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import lengthlab
 from lengthlab.errors import LabError, require
-from lengthlab.experiments.study import Arm, Section, Size, Study
+from lengthlab.experiments.size import Size
+from lengthlab.experiments.study import Arm, Section, Study
 from lengthlab.report import provenance
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.report.provenance import Origin, origins_of, read_origins
@@ -130,7 +131,8 @@ def rows_at_hand(names: Sequence[str], wanted: Wanted, seeds: Sequence[int]) -> 
     by_run: dict[str, dict[tuple[int, str], Row]] = {}
     for row in found.rows:
         by_run.setdefault(row.run[:SHORT], {})[row.length, row.question] = row
-    whole = {run: rows for run, rows in by_run.items() if set(wanted.size.lengths) <= {length for length, _ in rows}}
+    asked = {run.id[:SHORT]: set(run.evaluate) for _, run in runs}
+    whole = {run: rows for run, rows in by_run.items() if asked.get(run, set()) <= {length for length, _ in rows}}
     return replace(found, rows=_in_arms(runs, {run: list(rows.values()) for run, rows in whole.items()}, wanted))
 
 
@@ -152,7 +154,7 @@ def _in_arms(runs: Sequence[tuple[Arm, Run]], by_run: Mapping[str, Sequence[Row]
         replace(row, **names, arm=arm.name, model=arm.model, task=arm.task, training=arm.training)  # type: ignore[arg-type]
         for arm, run in runs
         for row in by_run.get(run.id[:SHORT], ())
-        if row.length in wanted.size.lengths
+        if row.length in run.evaluate
     )
 
 

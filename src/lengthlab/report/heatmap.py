@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lengthlab.report.page import Entry, Heatmap, title_of, visible
 from lengthlab.report.scores import DIFFERS, GOOD, MARGIN, Score
-from lengthlab.report.style import FAINT, INK
+from lengthlab.report.style import FAINT, INK, LETTER, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ LARGE = Measures(cell=(0.65, 0.46), number=10.5, label=10, small=7.5, gap=0.28)
 SMALL = Measures(cell=(0.38, 0.215), number=6, label=7.5, small=6.5, gap=0.22)
 MOST = 24
 """Columns that stand side by side and can still be read; where questions and lengths come to more, the first is drawn."""
-HEAD, FOOT, RIGHT = 0.82, 0.52, 0.36
+HEAD, FOOT, RIGHT, EDGE = 0.82, 0.52, 0.36, 0.12
 
 
 def draw_heatmap(block: Heatmap) -> Figure:
@@ -51,13 +51,15 @@ def draw_heatmap(block: Heatmap) -> Figure:
     panel = len(block.lengths) * size.cell[0]
     tops = list(_tops(block.entries, size))
     bottom = tops[-1] + size.cell[1]
-    width, height = left + questions * panel + (questions - 1) * size.gap + RIGHT, bottom + FOOT
+    width = left + questions * panel + (questions - 1) * size.gap + RIGHT
+    edge, caption = _placed(_caption(block, questions), left, width, size.small + 0.5)
+    height = bottom + FOOT + max(0, caption.count("\n") - 1) * 1.5 * (size.small + 0.5) / 72
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(width, height), facecolor="white")
     axes = drawing.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.axis("off")
-    axes.text(0.12, 0.22, visible(_title(block)), fontsize=size.label + 2, fontweight="bold", color=INK, va="center")
+    axes.text(EDGE, 0.22, visible(_title(block)), fontsize=size.label + 2, fontweight="bold", color=INK, va="center")
     for entry, top in zip(block.entries, tops, strict=True):
         _names(axes, entry, left, top, size)
     for number in range(questions):
@@ -67,7 +69,7 @@ def draw_heatmap(block: Heatmap) -> Figure:
             for column, length in enumerate(block.lengths):
                 _cell(axes, start + column * size.cell[0], top, entry.series[number].at(length), size)
     _groups(axes, block.entries, tops, width - RIGHT + 0.08, size)
-    axes.text(left, bottom + 0.1, _caption(block, questions), va="top", fontsize=size.small + 0.5, color=FAINT, linespacing=1.5)
+    axes.text(edge, bottom + 0.1, caption, va="top", fontsize=size.small + 0.5, color=FAINT, linespacing=1.5)
     return drawing
 
 
@@ -78,7 +80,7 @@ def _title(block: Heatmap) -> str:
 def _inches(entry: Entry, size: Measures) -> float:
     """About how wide the names of an entry are."""
     label, under = _label(entry, size)
-    return max(len(visible(label)) * size.label, len(visible(under)) * size.small) * 0.0078
+    return max(len(visible(label)) * size.label, len(visible(under)) * size.small) * LETTER
 
 
 def _label(entry: Entry, size: Measures) -> tuple[str, str]:
@@ -168,6 +170,14 @@ def _groups(axes: Axes, entries: Sequence[Entry], tops: Sequence[float], at: flo
         look: dict[str, Any] = {"rotation": 270, "ha": "left", "va": "center", "fontsize": size.label - 0.5, "color": INK}
         if own[-1] - own[0] + size.cell[1] > 0.07 * len(group):  # a few small lines have no room for it
             axes.text(at, (own[0] + own[-1] + size.cell[1]) / 2, visible(group.replace("-", " ")), **look)
+
+
+def _placed(caption: str, left: float, width: float, points: float) -> tuple[float, str]:
+    """Where a caption begins, and its lines: below the cells, or, where it has no room there, from the edge on."""
+    lines = caption.split("\n")
+    if LETTER * points * max(map(len, lines)) <= width - left:
+        return left, caption
+    return EDGE, "\n".join(wrapped(line, int((width - 2 * EDGE) / (LETTER * points))) for line in lines)
 
 
 def _caption(block: Heatmap, questions: int) -> str:

@@ -55,7 +55,7 @@ def read_results(
         found = read_evidence(sources, Wanted(study, chosen, sections, command), seeds)
         if found.rows:
             arms = {arm_of(row) for row in found.rows}
-            usual = [each for each in study.sections if each.usual or arms & set(each.arms)]
+            usual = [each for each in study.sections_at(chosen) if each.usual or arms & set(each.arms)]
             return gather(study, chosen, sections or usual, found)
     of_size = f", size '{size}'" if size else ""
     raise LabError(f"no rows of experiment '{study.name}'{of_size}, in {', '.join(sources)}")

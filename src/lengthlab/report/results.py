@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from lengthlab.experiments.study import Arm, Claim, Section, Size, Study
+from lengthlab.experiments.size import Size
+from lengthlab.experiments.study import Arm, Claim, Section, Study
+from lengthlab.report.bins import in_bins
 from lengthlab.report.claims import Finding, Measured, judge
 from lengthlab.report.evidence import Evidence
 from lengthlab.report.provenance import unite
@@ -38,10 +40,19 @@ class Results:
 
     @cached_property
     def _found(self) -> dict[tuple[Arm, str, int], list[Row]]:
-        found: dict[tuple[Arm, str, int], list[Row]] = {}
+        """Rows as they are shown: those of a bin are one."""
+        by_arm: dict[Arm, list[Row]] = {}
         for row in self.rows:
-            found.setdefault((arm_of(row), row.question, row.length), []).append(row)
+            by_arm.setdefault(arm_of(row), []).append(row)
+        found: dict[tuple[Arm, str, int], list[Row]] = {}
+        for arm, rows in by_arm.items():
+            for row in in_bins(rows, self.size_of(arm)):
+                found.setdefault((arm, row.question, row.length), []).append(row)
         return found
+
+    def size_of(self, arm: Arm) -> Size:
+        """Where an arm is measured."""
+        return self.study.size_of(arm, self.size) or self.size
 
     @cached_property
     def _runs_of(self) -> dict[Arm, dict[int, str]]:
@@ -66,15 +77,15 @@ class Results:
         says, found = self.study.says, self._found
         scores = [
             Score(length, one_a_seed(found.get((arm, question, length), ())), says(arm, question, length))
-            for length in self.size.lengths
+            for length in self.size_of(arm).shown
         ]
         own = set(self._runs_of.get(arm, ()))
         others = {seed for other in section.arms for seed in self._runs_of.get(other, ())} if section and own else set()
         return Series(question, tuple(scores), tuple(sorted(others - own)))
 
     def findings(self) -> list[Finding]:
-        """What became of the claims, by the means over seeds."""
-        return [judge(claim, self._means) for claim in self.claims]
+        """What became of the claims, by the means over seeds, or by their medians."""
+        return [judge(claim, self._medians if claim.by == "median" else self._means) for claim in self.claims]
 
     @property
     def claims(self) -> list[Claim]:
@@ -92,6 +103,9 @@ class Results:
 
     def _means(self, arm: Arm, question: str, length: int) -> float | None:
         return Score(length, one_a_seed(self._found.get((arm, question, length), ()))).mean
+
+    def _medians(self, arm: Arm, question: str, length: int) -> float | None:
+        return Score(length, one_a_seed(self._found.get((arm, question, length), ()))).median
 
     def _of_seed(self, seed: int) -> Measured:
         def accuracy(arm: Arm, question: str, length: int) -> float | None:
@@ -123,7 +137,8 @@ def arm_of(row: Row) -> Arm:
 def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evidence) -> Results:
     """The rows of these sections in the order of their arms, with the entries that made them and how their training went."""
     order = {arm: place for place, arm in enumerate(arm for section in sections for arm in section.arms)}
-    own = [row for row in evidence.rows if arm_of(row) in order and row.length in size.lengths and row.size == size.name]
+    lengths = {arm: sized.lengths for arm in order if (sized := study.size_of(arm, size))}
+    own = [row for row in evidence.rows if row.length in lengths.get(arm_of(row), ()) and row.size == size.name]
     usual = usual_total(own)
     kept = [row for row in own if row.total == usual]
     kept.sort(key=lambda row: (order[arm_of(row)], row.seed, row.length, row.question != ALL))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from lengthlab.errors import LabError
 from lengthlab.store.ids import same_run
@@ -41,6 +42,11 @@ class Score:
     def mean(self) -> float | None:
         """Over seeds."""
         return sum(row.accuracy for row in self.rows) / len(self.rows) if self.rows else None
+
+    @property
+    def median(self) -> float | None:
+        """Over seeds."""
+        return median(row.accuracy for row in self.rows) if self.rows else None
 
     @property
     def spread(self) -> tuple[float, float] | None:

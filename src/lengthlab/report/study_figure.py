@@ -13,12 +13,12 @@ FEW = 6
 
 def figure_of(results: Results, section: Section, scores: Scores) -> Figure:
     """Curves, a heat map, grids or strips of these scores."""
-    size, wanted = results.size, section.figure
+    size, wanted = section.at(results.size) or results.size, section.figure
     title = section.title if len(results.study.sections) > 1 else results.study.title
     named = (section.name, title, f"{title}: accuracy by arm and length")
     given = (scores.entries, scores.lengths, scores.trained, scores.reference, *named)
     at = tuple(times * size.trained[1] for times in wanted.times) if wanted else ()
-    chance = {question: dict.fromkeys(size.lengths, share) for question, share in size.chance.items()}
+    chance = {question: dict.fromkeys(size.shown, share) for question, share in size.chance.items()}
     if isinstance(wanted, Grid):
         return Grids(*given, wanted.down, wanted.across, at, wanted.learned)
     if isinstance(wanted, Strip):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lengthlab.experiments.study import Section
+from lengthlab.report.bins import bins_told
 from lengthlab.report.claims import FAILS, HOLDS, Finding
 from lengthlab.report.every_number import ANCHOR, every_number
 from lengthlab.report.page import (
@@ -27,6 +28,7 @@ from lengthlab.report.results import Results
 from lengthlab.report.scores import MARGIN, MISSING, tally, usual_total
 from lengthlab.report.study_entry import entry_of, shared_by
 from lengthlab.report.study_figure import figure_of
+from lengthlab.report.success import success
 from lengthlab.report.traces import LEARNED
 from lengthlab.store.ids import SHORT
 from lengthlab.store.rows import Row
@@ -61,6 +63,8 @@ def _opening(results: Results) -> Iterator[Block]:
         "seeds, from the lowest to the highest. Intervals are another thing: Wilson's at 95 %, over the samples of all seeds "
         "together, which are the same samples for every seed."
     )
+    if results.size.bins:
+        yield Text(bins_told(results.size))
     yield Text(_meanings(results))
     if results.evidence.traces:
         yield Text(_facts_explained(results))
@@ -111,7 +115,8 @@ def _baseline(results: Results) -> str:
 
 
 def _claims(results: Results) -> Iterator[Block]:
-    yield Text("By the means over seeds, and what each seed says alone.")
+    medians = ", or by their medians where that is said" if any(claim.by == "median" for claim in results.claims) else ""
+    yield Text(f"By the means over seeds{medians}, and what each seed says alone.")
     rows = [_finding(results, finding) for finding in results.findings()]
     yield Table(("claim", "checked as", "verdict", "evidence", "each seed"), tuple(rows))
 
@@ -136,18 +141,25 @@ def _section(results: Results, section: Section) -> Iterator[Block]:
     entries = tuple(entry_of(results, section, arm, questions) for arm in section.arms)
     firsts = [entry.series[0] for entry in entries]
     reference = results.study.reference.name if results.study.reference else ""
+    size = section.at(results.size) or results.size
     yield Heading(section.title)
     if section.text:
         yield Text(prose(section.text))
+    if (size.trained, size.lengths) != (results.size.trained, results.size.lengths):
+        yield Text(
+            f"Trained on n = {size.trained[0]}…{size.trained[1]}, measured to n = {max(size.lengths)}. {bins_told(size)}"
+        )
     shared = ", ".join(f"{column} {word}" for column, word in shared_by(section.arms).items())
     if shared:
         yield Text(f"Every arm: {shared}.")
     if reference:
         yield Text(f"{tally(firsts)}.")
-    scores = Scores(entries, results.size.lengths, results.size.trained, reference)
+    scores = Scores(entries, size.shown, size.trained, reference)
     if any(series.seeds for series in firsts):
         yield figure_of(results, section, scores)
     yield scores
+    if results.study.success is not None:
+        yield from success(entries, size, results.study.success, reference)
     yield Details("Every number, with seeds, interval, samples and origin", (every_number(results, entries, reference),))
 
 

@@ -98,6 +98,7 @@ class Run:
         shortest, longest = phase.lengths or self.lengths
         fits = 1 <= shortest <= longest
         require(fits, f"a phase has lengths [shortest, longest] with 1 <= shortest <= longest, not {[shortest, longest]}")
+        self.task.check_length(shortest)
         self.task.check_length(longest)
         asked = phase.asks or self.task.questions
         if phase.mixture:

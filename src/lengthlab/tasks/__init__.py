@@ -4,17 +4,105 @@ from collections.abc import Callable
 from typing import Any
 
 from lengthlab.registry import register_all
+from lengthlab.tasks.addition import Addition as Addition
+from lengthlab.tasks.addition import multi_addition as multi_addition
+from lengthlab.tasks.automaton import Automaton as Automaton
 from lengthlab.tasks.batch import IGNORE as IGNORE
 from lengthlab.tasks.batch import Batch as Batch
+from lengthlab.tasks.binary_addition import BinaryAddition as BinaryAddition
+from lengthlab.tasks.copying import Copy as Copy
+from lengthlab.tasks.copying import Reverse as Reverse
+from lengthlab.tasks.language import Language as Language
+from lengthlab.tasks.language import dyck as dyck
+from lengthlab.tasks.language import repeated as repeated
+from lengthlab.tasks.languages import (
+    aa,
+    aaaa,
+    abab,
+    d2,
+    d3,
+    d4,
+    d12,
+    tomita_1,
+    tomita_2,
+    tomita_3,
+    tomita_4,
+    tomita_5,
+    tomita_6,
+    tomita_7,
+)
+from lengthlab.tasks.majority import BinaryMajority as BinaryMajority
+from lengthlab.tasks.majority import BinaryMajorityInterleave as BinaryMajorityInterleave
+from lengthlab.tasks.majority import Majority as Majority
+from lengthlab.tasks.minesweeper import Minesweeper as Minesweeper
 from lengthlab.tasks.mixture import Mixture as Mixture
 from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
 from lengthlab.tasks.modulo_recall import modulo as modulo
 from lengthlab.tasks.modulo_recall import recall as recall
+from lengthlab.tasks.multiplication import Multiplication as Multiplication
+from lengthlab.tasks.parity import Parity as Parity
+from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
+from lengthlab.tasks.retrieval import FirstLeft as FirstLeft
+from lengthlab.tasks.retrieval import FirstRight as FirstRight
+from lengthlab.tasks.retrieval import LastLeft as LastLeft
+from lengthlab.tasks.retrieval import LastRight as LastRight
+from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
+from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
+from lengthlab.tasks.sorting import Sort as Sort
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 
-NAMES: dict[Any, dict[str, Callable[..., Task]]] = {
-    Task: {"modulo-recall": ModuloRecall, "modulo": modulo, "recall": recall, "mixture": Mixture},
+RETRIEVAL: dict[str, Callable[..., Task]] = {
+    "unique-left": UniqueLeft,
+    "unique-right": UniqueRight,
+    "first-left": FirstLeft,
+    "first-right": FirstRight,
+    "last-left": LastLeft,
+    "last-right": LastRight,
+}
+COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
+COUNTING: dict[str, Callable[..., Task]] = {
+    "majority": Majority,
+    "binary-majority": BinaryMajority,
+    "binary-majority-interleave": BinaryMajorityInterleave,
+    "sort": Sort,
+    "parity": Parity,
+    "binary-addition": BinaryAddition,
+}
+LANGUAGES: dict[str, Callable[..., Task]] = {
+    "language": Language,
+    "tomita-1": tomita_1,
+    "tomita-2": tomita_2,
+    "tomita-3": tomita_3,
+    "tomita-4": tomita_4,
+    "tomita-5": tomita_5,
+    "tomita-6": tomita_6,
+    "tomita-7": tomita_7,
+    "D2": d2,
+    "D3": d3,
+    "D4": d4,
+    "D12": d12,
+    "(aa)*": aa,
+    "(aaaa)*": aaaa,
+    "(abab)*": abab,
+}
+NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
+    Task: {
+        "modulo-recall": ModuloRecall,
+        "modulo": modulo,
+        "recall": recall,
+        "mixture": Mixture,
+        "addition": Addition,
+        "multi-addition": multi_addition,
+        "multiplication": Multiplication,
+        "minesweeper": Minesweeper,
+        "parity-scratchpad": ParityScratchpad,
+        **RETRIEVAL,
+        **COPYING,
+        **COUNTING,
+        **LANGUAGES,
+    },
+    Automaton: {"automaton": Automaton},
 }
 """Written out, so that a list of them can be read without torch."""
 

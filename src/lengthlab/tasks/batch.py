@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lengthlab.errors import require
+
 IGNORE = -100
 """Stands in a target where nothing is asked; cross-entropy leaves it out."""
 
@@ -20,9 +22,10 @@ IGNORE = -100
 class Batch:
     """Sequences padded on the right. `target[question][b, t]` is the token to say after reading position t, or IGNORE.
 
-    What is to be said is what comes next: `target[b, t] == tokens[b, t + 1]` wherever something is asked, so nothing is asked
-    at the last column. An answer has as many tokens as it has targets. `length_B` counts the tokens of each sequence, padding
-    left out. `position_BT` are position ids, where a task knows better than 0, 1, 2, … (position coupling).
+    What is to be said is what comes next: `target[b, t] == tokens[b, t + 1]` wherever something is asked, unless the task says
+    that its targets are `labels`. Nothing is asked at the last column, which is never read. An answer has as many tokens as it
+    has targets. `length_B` counts the tokens of each sequence, padding left out. `position_BT` are position ids, where a task
+    knows better than 0, 1, 2, … (position coupling); where a token has several (row and column), they are (B, T, K).
 
     >>> tokens_BT = torch.tensor([[1, 7, 8, 2, 8, 7]])  # <bos> 7 8 <reverse> 8 7
     >>> asked_BT = torch.tensor([[False, False, False, True, True, False]])
@@ -93,17 +96,24 @@ def join(batches: Sequence[Batch]) -> Batch:
     widest = max(batch.tokens_BT.shape[1] for batch in batches)
 
     def joined(pieces: Sequence[Tensor], value: int) -> Tensor:
-        return torch.cat([F.pad(piece, (0, widest - piece.shape[1]), value=value) for piece in pieces])
+        return torch.cat([pad_tokens(piece, 0, widest - piece.shape[1], value) for piece in pieces])
 
     target = {question: joined([batch.target[question] for batch in batches], IGNORE) for question in batches[0].target}
     own = any(batch.position_BT is not None for batch in batches)
     positions = [_positions(batch) for batch in batches] if own else []
+    alike = len({position_BT.shape[2:] for position_BT in positions}) <= 1
+    require(alike, "sequences whose tokens have one position id and such whose tokens have several do not mix")
     return Batch(
         joined([batch.tokens_BT for batch in batches], 0),
         target,
         torch.cat([batch.length_B for batch in batches]),
         joined(positions, 0) if positions else None,
     )
+
+
+def pad_tokens(x_BT: Tensor, before: int, after: int, value: int = 0) -> Tensor:
+    """So many more tokens on both sides, whatever dimensions a token has."""
+    return F.pad(x_BT, (*[0] * 2 * (x_BT.dim() - 2), before, after), value=value)
 
 
 def _positions(batch: Batch) -> Tensor:

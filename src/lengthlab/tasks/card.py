@@ -18,15 +18,19 @@ SAMPLES = 2000
 
 @dataclass(frozen=True)
 class Card:
-    """`sample` is one sequence; `scored` are the places in it that count; `trivial` holds accuracies that need no learning."""
+    """`sample` is one sequence; `scored` are the places in it that count: those of the answers, or of what has labels.
+    `answers` are their words; `trivial` holds accuracies that need no learning.
+    """
 
     name: str
     about: str
     """The first paragraph of the docstring of the task's class."""
     sample: tuple[str, ...]
     scored: Mapping[str, tuple[int, ...]]
+    answers: Mapping[str, tuple[str, ...]]
     chance: Mapping[str, float]
     vocabulary: int
+    shortest: int
     longest: int | None
     trivial: Mapping[str, Mapping[str, float]]
     trivial_length: int
@@ -43,8 +47,8 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     """
     generator = torch.Generator().manual_seed(0)
     limit = task.longest or trivial_length
-    batch = task.sample(1, (min(sample_length, limit),) * 2, generator)
-    trivial_length = min(trivial_length, limit)
+    batch = task.sample(1, (max(task.shortest, min(sample_length, limit)),) * 2, generator)
+    trivial_length = max(task.shortest, min(trivial_length, limit))
     many = task.sample(SAMPLES, (trivial_length,) * 2, generator)
     sequences = [task.decode(tokens) for tokens in many.tokens_BT]
     truths = [_solved(task, words) for words in sequences]
@@ -55,9 +59,11 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
         name=task.name,
         about=_about(task),
         sample=tuple(task.decode(batch.tokens_BT[0])),
-        scored={question: _scored(target_BT[0].tolist()) for question, target_BT in batch.target.items()},
+        scored={question: _scored(task, target_BT[0].tolist()) for question, target_BT in batch.target.items()},
+        answers={question: _answer(task, target_BT[0].tolist()) for question, target_BT in batch.target.items()},
         chance=task.chances(trivial_length),
         vocabulary=task.vocabulary,
+        shortest=task.shortest,
         longest=task.longest,
         trivial={name: _score(guess, sequences, truths) for name, guess in guesses.items()},
         trivial_length=trivial_length,
@@ -72,17 +78,21 @@ def _about(task: Task) -> str:
 
 def _hold(task: Task, words: Sequence[str], targets: Mapping[str, Sequence[int]], truth: Mapping[str, tuple[str, ...]]) -> None:
     """What `draw` wrote as an answer against what `solve` says."""
-    vocabulary = task.words  # made anew at every look
     for question, target in targets.items():
-        written = tuple(vocabulary[token] for token in target if token != IGNORE)
+        written = _answer(task, target)
         if truth.get(question, ()) != written:
             said = f"solve answers {question} by {truth.get(question, ())}, draw wrote {written}"
             raise LabError(f"task '{task.name}': of {' '.join(words)} {said}; one of the two is wrong")
 
 
-def _scored(target: Sequence[int]) -> tuple[int, ...]:
-    """The tokens that are answers: each comes right after the position that asks for it."""
-    return tuple(place + 1 for place, token in enumerate(target) if token != IGNORE)
+def _scored(task: Task, target: Sequence[int]) -> tuple[int, ...]:
+    """The tokens that are answers: each comes right after the position that asks for it. A label is of the position itself."""
+    return tuple(place + (not task.labels) for place, token in enumerate(target) if token != IGNORE)
+
+
+def _answer(task: Task, target: Sequence[int]) -> tuple[str, ...]:
+    vocabulary = task.words  # made anew at every look
+    return tuple(vocabulary[token] for token in target if token != IGNORE)
 
 
 def _solved(task: Task, words: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from lengthlab.errors import require, require_number
-from lengthlab.tasks.batch import IGNORE, Batch, join
+from lengthlab.tasks.batch import IGNORE, Batch, join, pad_tokens
 from lengthlab.tasks.task import ALL, Task
 
 GOLDEN = 0.6180339887498949
@@ -52,6 +52,10 @@ class Mixture(Task):
         require(alike, "tasks that are evaluated on what the model says itself do not mix with others: evaluate them alone")
         require(fits, f"task.weights must be a share of at least 0 for each of {len(names)} tasks, not {list(weights)}")
 
+    @property
+    def as_measured(self) -> Mixture:
+        return replace(self, tasks=tuple(task.as_measured for task in self.tasks))
+
     def weighted(self, weights: Sequence[float]) -> Mixture:
         """The same tasks in other shares."""
         return replace(self, weights=tuple(weights))
@@ -71,6 +75,10 @@ class Mixture(Task):
         return self.tasks[0].free_running
 
     @property
+    def labels(self) -> bool:  # type: ignore[override]  # that of its tasks
+        return any(task.labels for task in self.tasks)
+
+    @property
     def questions(self) -> tuple[str, ...]:
         return tuple(f"{task.name}/{question}" for task in self.tasks for question in task.questions)
 
@@ -84,6 +92,10 @@ class Mixture(Task):
         tags = [_tag(task) for task in self.tasks] if self.tag else []
         pad = self.tasks[0].words[self.pad]
         return tuple(dict.fromkeys([pad, *tags, *(word for task in self.tasks for word in task.words[1:])]))
+
+    @property
+    def shortest(self) -> int:
+        return max(task.shortest for task in self.tasks)
 
     @property
     def longest(self) -> int | None:
@@ -121,7 +133,7 @@ class Mixture(Task):
 
     def _tagged(self, batch: Batch, tag: int) -> Batch:
         target = {question: F.pad(target_BT, (1, 0), value=IGNORE) for question, target_BT in batch.target.items()}
-        position_BT = None if batch.position_BT is None else F.pad(batch.position_BT, (1, 0))
+        position_BT = None if batch.position_BT is None else pad_tokens(batch.position_BT, 1, 0)
         return Batch(F.pad(batch.tokens_BT, (1, 0), value=tag), target, batch.length_B + 1, position_BT)
 
     def solve(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:

@@ -18,14 +18,10 @@ from torch import Generator, Tensor
 from lengthlab.errors import require, require_whole
 from lengthlab.memory import require_memory
 from lengthlab.tasks.batch import IGNORE, Batch
-from lengthlab.tasks.task import Guess, Task
+from lengthlab.tasks.task import SHUFFLED_BYTES, WORD_BYTES, Guess, Task
 
 MARKS = ("<pad>", "<bos>", "<modulo>", "<recall>")
 BOS, MODULO, RECALL = 1, 2, 3
-WORD_BYTES = 60
-"""Of a word and its place in a tuple, at least."""
-SHUFFLED_BYTES = 12
-"""Of a key: the random number it is ordered by, and its place."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,11 @@ from lengthlab.tasks.lengths import spread
 Guess = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
 """A trivial way to answer: the words of a sequence in, the words of each answer out."""
 
+WORD_BYTES = 60
+"""Of a word and its place in a tuple, at least."""
+SHUFFLED_BYTES = 12
+"""Of a symbol that is drawn without repetition: the random number it is ordered by, and its place."""
+
 ALL = "all"
 """Stands for every question of a sample: it is right if all of them are. No question may have this name."""
 
@@ -34,6 +39,10 @@ class Task(ABC):
     """Token 0 of every task fills up short sequences; models never see past it, because they are causal."""
     free_running: ClassVar[bool] = False
     """Whether it is evaluated on what the model says when it reads its own answers, instead of the right ones."""
+
+    labels: ClassVar[bool] = False
+    """Whether what is to be said are labels of what was read, beside the sequence, and not the tokens that come next in it. The
+    model never reads labels."""
 
     @property
     def asks_alike(self) -> bool:
@@ -56,6 +65,11 @@ class Task(ABC):
     @abstractmethod
     def words(self) -> tuple[str, ...]:
         """The vocabulary: token t is written `words[t]`."""
+
+    @property
+    def shortest(self) -> int:
+        """The least length that can be drawn."""
+        return 1
 
     @property
     def longest(self) -> int | None:
@@ -94,6 +108,11 @@ class Task(ABC):
         require(not silent, f"task '{self.name}': draw gave no target for {', '.join(map(repr, silent))}")
         return batch
 
+    @property
+    def as_measured(self) -> Task:
+        """The task that evaluation draws from: itself, unless something that training draws stands still there."""
+        return self
+
     def tokens(self, length: int) -> int | None:
         """How many tokens every sequence of a length has, if that is known: then it is trained without padding."""
         return None
@@ -124,6 +143,8 @@ class Task(ABC):
     def check_length(self, length: int) -> None:
         """Refuse a length that cannot be drawn."""
         require(length >= 1, f"length {length}: a sequence of task '{self.name}' has at least 1 pair or step")
+        begins = f"length {length}: task '{self.name}' begins at {self.shortest} ({self.floor})"
+        require(length >= self.shortest, begins)
         if self.longest is not None:
             require(
                 length <= self.longest,
@@ -135,3 +156,8 @@ class Task(ABC):
     def limit(self) -> str:
         """What sets `longest`, for the error text."""
         return f"longest = {self.longest}"
+
+    @property
+    def floor(self) -> str:
+        """What sets `shortest`, for the error text."""
+        return f"shortest = {self.shortest}"

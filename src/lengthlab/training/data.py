@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab.errors import require
@@ -23,7 +22,7 @@ from lengthlab.spec.schedule import BLOCK as BLOCK
 from lengthlab.spec.schedule import Phase
 from lengthlab.spec.seeds import seed_for
 from lengthlab.tasks import IGNORE, Batch
-from lengthlab.tasks.batch import merged
+from lengthlab.tasks.batch import merged, pad_tokens
 from lengthlab.tasks.lengths import spread
 
 BUCKET = 32
@@ -103,7 +102,8 @@ class Data:
         wide = read if self.run.task.tokens(self.lengths[1]) is not None else -(-read // BUCKET) * BUCKET
 
         def steps(x_BT: Tensor, fill: int = 0) -> Tensor:
-            return F.pad(x_BT[:, :read], (0, wide - read), value=fill).reshape(BLOCK, self.run.batch, -1)
+            wide_BT = pad_tokens(x_BT[:, :read], 0, wide - read, fill)
+            return wide_BT.reshape(BLOCK, self.run.batch, *wide_BT.shape[1:])
 
         most = self._most_asked(batch)
         position_KBT = None if batch.position_BT is None else steps(batch.position_BT)
@@ -119,7 +119,8 @@ class Data:
             self._check_lengths(batch, documents)
 
         def rows(x_BT: Tensor) -> Tensor:
-            return x_BT[:, :-1].reshape(BLOCK, -1).index_select(1, documents.padded_N)[:, None]
+            flat = x_BT[:, :-1].reshape(BLOCK, -1, *x_BT.shape[2:])
+            return flat.index_select(1, documents.padded_N)[:, None]
 
         most = self._most_asked(batch)
         position_K1N = None if batch.position_BT is None else rows(batch.position_BT)

@@ -19,7 +19,8 @@ from lengthlab.experiments.dat.arms import HYBRIDS_END_TO_END as HYBRIDS_END_TO_
 from lengthlab.experiments.dat.claims import CLAIMS
 from lengthlab.experiments.dat.readings import READINGS
 from lengthlab.experiments.dat.reference import REFERENCE
-from lengthlab.experiments.study import Arm, Section, Size, Study
+from lengthlab.experiments.size import Size
+from lengthlab.experiments.study import Arm, Section, Study
 from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:

@@ -61,10 +61,10 @@ class NoPositions:
     """Attention sees a set; order is left to the recurrence beside it (alone: Kazemnejad et al. 2023, arXiv 2305.19466)."""
 
     def build(self, channels: int) -> nn.Module:
-        return _Untouched(channels)
+        return Untouched(channels)
 
 
-class _Untouched(nn.Module):
+class Untouched(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels

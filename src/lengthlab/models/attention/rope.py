@@ -5,7 +5,7 @@ Shapes: B samples, H heads, T tokens, Q of them with a query (all, or those name
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -19,16 +19,19 @@ from lengthlab.models.layout import PLAIN, Layout, pick
 class Rope:
     """Rotary positions (Su et al. 2021, arXiv 2104.09864): pairs of channels turn by an angle that grows with the position.
 
-    Channel i is paired with channel i + C/2, and pair i turns by t * base^(-2i/C) at token t.
+    Channel i is paired with channel i + C/2, and pair i turns by t * base^(-2i/C) at token t; by that much divided by `factor`,
+    if positions are scaled linearly (Chen et al. 2023, arXiv 2306.15595).
     """
 
     base: float = 10_000.0
+    factor: float = field(default=1.0, metadata={"added": "0.2"}, kw_only=True)
 
     def __post_init__(self) -> None:
         require_number(self.base, "positions.base", above=0)
+        require_number(self.factor, "positions.factor", above=0)
 
     def build(self, channels: int) -> nn.Module:
-        return _Rotation(channels, self.base)
+        return _Rotation(channels, self.base, self.factor)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class SlowRope(Rope):
         require_number(self.share, "positions.share", above=0, most=1)
 
     def build(self, channels: int) -> nn.Module:
-        return _SlowRotation(channels, self.base, self.quick(channels), self.share)
+        return _SlowRotation(channels, self.base, self.factor, self.quick(channels), self.share)
 
     def quick(self, channels: int) -> list[int]:
         """The pairs that turn by more than a radian within `tokens`; the slowest is never one of them.
@@ -58,17 +61,17 @@ class SlowRope(Rope):
         >>> len(SlowRope().quick(channels=128)), SlowRope().quick(channels=4)
         (37, [0])
         """
-        turns = [self.tokens * self.base ** (-2 * pair / channels) for pair in range(channels // 2)]
+        turns = [self.tokens / self.factor * self.base ** (-2 * pair / channels) for pair in range(channels // 2)]
         return [pair for pair, turn in enumerate(turns) if turn > 1 and turn != min(turns)]
 
 
 class _Rotation(nn.Module):
     """Keeps its tables for good: a captured step reads them where they were."""
 
-    def __init__(self, channels: int, base: float) -> None:
+    def __init__(self, channels: int, base: float, factor: float) -> None:
         super().__init__()
         require(channels % 2 == 0, f"rope rotates pairs of channels, so a head needs an even width, not {channels}")
-        self.channels, self.base = channels, base
+        self.channels, self.base, self.factor = channels, base, factor
         self._tables: dict[tuple[int, torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
         self._angles: dict[tuple[int, torch.device], tuple[Tensor, Tensor]] = {}
 
@@ -83,7 +86,7 @@ class _Rotation(nn.Module):
 
     def _by_ids(self, q_BHQC: Tensor, k_BHTC: Tensor, position_BT: Tensor, query_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
         """By the task's own ids: no table, because nobody knows the largest of them before it is drawn."""
-        cos_BTC, sin_BTC = rotation(position_BT, self.channels, self.base, k_BHTC.dtype)
+        cos_BTC, sin_BTC = rotation(position_BT, self.channels, self.base, k_BHTC.dtype, self.factor)
         rotated_BHTC = rotate(k_BHTC, cos_BTC[:, None], sin_BTC[:, None])
         return rotate(q_BHQC, pick(cos_BTC, query_BQ)[:, None], pick(sin_BTC, query_BQ)[:, None]), rotated_BHTC
 
@@ -98,14 +101,14 @@ class _Rotation(nn.Module):
         """For so many tokens; kept for the next power of two, so that a sweep over lengths keeps few."""
         size = 1 << (tokens - 1).bit_length()
         if (size, device, dtype) not in self._tables:
-            self._tables[size, device, dtype] = rotation_table(size, self.channels, self.base, device, dtype)
+            self._tables[size, device, dtype] = rotation_table(size, self.channels, self.base, device, dtype, self.factor)
         cos_TC, sin_TC = self._tables[size, device, dtype]
         return cos_TC[:tokens], sin_TC[:tokens]
 
 
 class _SlowRotation(_Rotation):
-    def __init__(self, channels: int, base: float, quick: list[int], share: float) -> None:
-        super().__init__(channels, base)
+    def __init__(self, channels: int, base: float, factor: float, quick: list[int], share: float) -> None:
+        super().__init__(channels, base, factor)
         self.quick, self.share = quick, share
 
     def init_weights(self, weight_HCD: Tensor) -> None:

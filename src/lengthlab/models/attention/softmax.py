@@ -6,7 +6,7 @@ E = 2D for keys and values. In a row of documents: N tokens of all, M of them wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lengthlab import kernels
 from lengthlab.errors import require, require_whole
-from lengthlab.models.attention.positions import InitsWeights, Positions, is_biased, is_rotary
+from lengthlab.models.attention.positions import InitsWeights, Positions, Untouched, is_biased, is_rotary
 from lengthlab.models.attention.rope import Rope
 from lengthlab.models.attention.scores import CustomWeights, PlainScores, Scores
 from lengthlab.models.attention.temperature import Temperature
@@ -33,12 +33,14 @@ class Attention:
     """Multi-head softmax attention with its four projections. Positions and scores are parts, or the name of one.
 
     >>> Attention(heads=4, positions="none", scores="log-n")
-    Attention(heads=4, positions=NoPositions(), scores=LogN(first=0.43))
+    Attention(heads=4, positions=NoPositions(), scores=LogN(first=0.43), bias=True)
     """
 
     heads: int = 8
     positions: Positions | str = Rope()
     scores: Scores | str = PlainScores()
+    bias: bool = field(default=True, metadata={"added": "0.2"})
+    """Of the projections."""
 
     def __post_init__(self) -> None:
         require_whole(self.heads, "model.heads", 1)
@@ -49,18 +51,19 @@ class Attention:
         require(width % self.heads == 0, f"model.heads = {self.heads} does not divide model.width = {width}")
         assert not isinstance(self.positions, str)
         assert not isinstance(self.scores, str)
-        return _Attention(width, self.heads, self.positions.build(width // self.heads), self.scores.build(self.heads, width))
+        positions, scores = self.positions.build(width // self.heads), self.scores.build(self.heads, width)
+        return _Attention(width, self.heads, positions, scores, self.bias)
 
 
 class _Attention(Mixer):
-    def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module) -> None:
+    def __init__(self, width: int, heads: int, positions: nn.Module, scores: nn.Module, bias: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.q = Linear(width, width)
-        self.kv = Linear(width, 2 * width)
+        self.q = Linear(width, width, bias)
+        self.kv = Linear(width, 2 * width, bias)
         self.positions = positions
         self.scores = scores
-        self.out = Linear(width, width)
+        self.out = Linear(width, width, bias)
         if isinstance(positions, InitsWeights):
             with torch.no_grad():
                 for weight_DD in (self.q.weight, self.kv.weight[:width]):
@@ -96,6 +99,12 @@ class _Attention(Mixer):
         """
         q_BHQC = self._heads(q_BQD)
         k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
+        several = layout.position_BT is not None and layout.position_BT.dim() == 3
+        require(
+            not several or isinstance(self.positions, Untouched),
+            "a token of the task has several position ids, which vectors at the embedding can take (model.position_ids) and "
+            "attention cannot: give it positions none",
+        )
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, layout)
         q_BHQC = self.scores(q_BHQC, x_BQD, layout)
         if layout.query_BQ is None and not is_biased(self.positions) and self._softmax_now:
@@ -136,7 +145,8 @@ class _Attention(Mixer):
         """
         documents, query_1M = layout.documents, layout.query_BQ
         assert documents is not None
-        by_kernel = is_rotary(self.positions) and self._softmax_now and layout.position_BT is None and not is_windowed()
+        placed = layout.position_BT is None or isinstance(self.positions, Untouched)  # the kernel places tokens by their index
+        by_kernel = is_rotary(self.positions) and self._softmax_now and placed and not is_windowed()
         if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
             return self._attend_by_kernel(x_1MD, q_1MD, kv_1NE, query_1M, documents)
         kv_BTE, padded = documents.pad(kv_1NE), layout.padded
