@@ -5,7 +5,6 @@ A trial gives whether it holds and what was seen; None where there is nothing to
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from lengthlab.inspection.carry import disturb
 from lengthlab.inspection.reading import draw, logits, other
 from lengthlab.inspection.state import in_steps
 from lengthlab.inspection.verdict import Seen
+from lengthlab.switch.hooks import copied_to_look_at
 
 Trial = Callable[[nn.Module, list[int]], Seen | None]
 """Of a network and the lengths to try it at."""
@@ -45,7 +45,7 @@ def _causal(network: nn.Module, lengths: list[int]) -> Seen:
 
 def _seen_through(network: nn.Module) -> nn.Module:
     """A copy with disturbed weights: many models begin with maps of zeros, through which nothing is seen yet."""
-    copied = copy.deepcopy(network)
+    copied = copied_to_look_at(network)
     disturb(copied)
     return copied if logits(copied, draw(copied, 1, 2)).isfinite().all() else network
 

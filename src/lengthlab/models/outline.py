@@ -41,7 +41,7 @@ def outline(model: Model, vocabulary: int, off: Collection[str] = ()) -> list[Li
     body = list(_walk(keep_name(model.body), network.body, "body", "", 0))
     parts = {name: Line(0, name, name, _size(module), False) for name, module in network.named_children()}
     before = [parts[name] for name in ("embedding", "positions") if name in parts]
-    lines = [*before, *body, parts["head"]]
+    lines = [*before, *body, parts.get("head", Line(0, "head: the embedding's weights", "head", 0, False))]
     return [replace(line, off=any(f"{line.path}.".startswith(f"{path}.") for path in off)) for line in lines]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -59,6 +60,13 @@ def clear(module: nn.Module) -> None:
     hooks = module._forward_pre_hooks
     for key in [key for key, hook in hooks.items() if hook in (look, untouched)]:
         del hooks[key]
+
+
+def copied_to_look_at(network: nn.Module) -> nn.Module:
+    """A copy of a model that is looked at and thrown away: what is off in it may stay so, and nobody has to be told."""
+    made = copy.deepcopy(network)
+    TOLD.update(made.modules())
+    return made
 
 
 def drop_gradients(parameters: Iterable[nn.Parameter], model: nn.Module | None) -> None:

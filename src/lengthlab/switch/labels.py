@@ -98,7 +98,7 @@ class Labels:
 
     def weighs_oddly(self, name: str, inputs: Sequence[Tensor]) -> bool:
         """Whether values that depend on the input are weighed by a softmax of something else than scores."""
-        odd = [each for each in inputs if storage_of(each) in self._odd]
+        odd = [each for each in inputs if storage_of(each) in self._odd and each.is_floating_point()]  # no index of an expert
         others = [each for each in inputs if storage_of(each) not in self._odd and self.depends(each)]
         return name in PRODUCTS and bool(odd) and bool(others)
 
@@ -115,8 +115,8 @@ class Labels:
         summed = name == "logsumexp" and scores is not None
         ready = name == "sub" and len(inputs) > 1 and storage_of(inputs[1]) in self._sums
         mixed = self._mixed_by(name, inputs, outputs, made) or (self._first(self._mixed, inputs) if plain else None)
-        weighed = weights or (plain and any(storage_of(each) in self._weights for each in inputs))
-        odd = (name in SOFTMAX and not weights) or (plain and any(storage_of(each) in self._odd for each in inputs))
+        weighed = weights or (plain and self._all_are(self._weights, inputs))
+        odd = (name in SOFTMAX and not weights) or (plain and self._all_are(self._odd, inputs))
         for each in [*outputs, *inputs[:1]] if name.endswith("_") else outputs:  # in place
             storage = self._keep(each)
             _put(self._depends, storage, depends or None)
@@ -139,6 +139,11 @@ class Labels:
             return None
         sizes = left.shape[-2] if left.dim() > 1 else 1, right.shape[0 if name == "linear" else -1] if right.dim() > 1 else 1
         return Scores(*sides, sizes)
+
+    def _all_are(self, known: set[int], inputs: Sequence[Tensor]) -> bool:
+        """Whether all that depends on the input is of a kind: weights times values, element by element, are values."""
+        fluid = [storage_of(each) for each in inputs if self.depends(each)]
+        return bool(fluid) and known.issuperset(fluid)
 
     def _is_weighing(self, tensor: Tensor) -> bool:
         """Weights, or scores of one part of the input against another; a map by weights that are computed makes neither."""

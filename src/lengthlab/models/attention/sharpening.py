@@ -5,8 +5,6 @@ Shapes: B samples, H heads, T tokens, Q of them with a query, C channels of a he
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from torch import Tensor, nn
 
 from lengthlab.errors import require
@@ -15,6 +13,7 @@ from lengthlab.models.attention.softmax import _Attention
 from lengthlab.models.attention.temperature import Temperature
 from lengthlab.models.layout import PLAIN, Layout
 from lengthlab.registry import kebab
+from lengthlab.switch.hooks import copied_to_look_at
 
 
 def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:
@@ -32,7 +31,7 @@ def sharpened(network: nn.Module, temperature: Scores) -> nn.Module:
     True
     """
     check_sharpening(network)
-    copy = deepcopy(network)
+    copy = copied_to_look_at(network)
     for attention in _attentions(copy).values():
         weights = temperature.build(attention.heads, attention.q.in_features)
         has_coefficients = not (isinstance(weights, Temperature) and weights.waits)

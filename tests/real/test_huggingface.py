@@ -26,7 +26,7 @@ from small_lms import OWN, VOCABULARY, config_of, lm_of
 
 logging.set_verbosity_error()
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-DOCS = Path(__file__).parent.parent / "docs" / "delay.md"
+DOCS = Path(__file__).parents[2] / "docs" / "delay.md"
 RECURRENT = re.compile(r"(Mixer|MambaLayer|RecurrentBlock|GatedDeltaNet|DeltaAttention|ShortConv)$")
 every_architecture = pytest.mark.parametrize("name", OWN)
 
