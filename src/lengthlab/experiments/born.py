@@ -8,9 +8,9 @@ the four that have none in less than 0.90, as in the paper.
 Ours and theirs: sizes of models, alphabets, rates, weight decay, random offset of positions and rope scaling are theirs, and
 batches of 64 where letters are copied or the last occurrence counts; the other four tasks have batches of 256. The rate rises
 over the first 500 steps, which theirs does not, and steps are fixed, where they stop once everything in the training range is
-right. (Of unique copying, larger batches learned the training range and nothing beyond it on other seeds.) They choose a model by its accuracy
-in 51…100 and report the mean over three seeds that have everything in the training range right; we report every seed, and
-beside that the mean over those that succeed.
+right. (Of unique copying, larger batches learned the training range and nothing beyond it on other seeds.) They choose a model
+by its accuracy in 51…100 and report the mean over three seeds that have everything in the training range right; we report every
+seed, and beside that the mean over those that succeed.
 
 Cost: 20 runs a seed of 8,000 to 30,000 steps, and 20 of 14,000 with `--part hybrids` (gpu); 4 small ones a seed (cpu: n = 3…20,
 measured to 40; repeated letters are not learned there at all with as many steps).
