@@ -516,7 +516,8 @@ def test_a_residual_path_that_is_called_attention_stays() -> None:
 
 def test_linear_attention_and_experts_beside_it_are_left_alone() -> None:
     model, cache = Hybrid(), FlaCache()
-    later = delay_attention(model)
+    with pytest.warns(DelayWarning, match="in 'linear' values are weighed by a softmax of something else than scores"):
+        later = delay_attention(model)
     assert names(later) == ["attn"]
     assert str(later.sites[0].stand_in) == "(zeros, None, the cache)"
     out_BTD, given = model(X_BTD, cache)
