@@ -7,6 +7,7 @@ code has as many shapes as there are things to do, and not one for every step.
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypedDict
 from weakref import ref
@@ -26,7 +27,7 @@ from lengthlab.switch.stand_in import Forward
 from lengthlab.switch.state import DelayWarning
 
 
-class Partly:
+class Partly(ABC):
     """What a module does that is on now and then, or in part."""
 
     def __init__(self, site: Site, ours: Switched) -> None:
@@ -38,11 +39,12 @@ class Partly:
         """What the module does when nobody is in its way."""
         return self._ours.real(self.module)
 
+    @abstractmethod
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        raise NotImplementedError
+        """What it gives in this step."""
 
 
-class GradualDelay(Delay):
+class GradualDelay(Delay, ABC):
     """`close` puts it under its rule, `open` ends that for good; in between the rule says what is on in the coming step."""
 
     def __init__(self, sites: tuple[Site, ...], until: Until | None = None, beside: Delay | None = None) -> None:
@@ -123,22 +125,22 @@ class GradualDelay(Delay):
         super().load_state_dict(state)
 
     @property
+    @abstractmethod
     def rule(self) -> dict[str, Any]:
         """What says what is on, as plain data."""
-        raise NotImplementedError
 
     def mirror(self, copy: nn.Module) -> Delay:
         raise LabError(
             "a copy of a model whose attention opens by chance or by a window is not switched along: average it later"
         )
 
+    @abstractmethod
     def forward_of(self, site: Site, ours: Switched) -> Partly:
         """What a module does meanwhile."""
-        raise NotImplementedError
 
+    @abstractmethod
     def apply(self, steps: int) -> bool:
         """Tell the forwards what to do in the step after so many; whether anything is on then."""
-        raise NotImplementedError
 
 
 class Finding(TypedDict, total=False):
