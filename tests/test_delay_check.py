@@ -110,14 +110,16 @@ def test_values_that_others_take_from_a_part_that_is_off_are_missed() -> None:
     torch.manual_seed(0)
     model = Layered(Sharing(), Sharing())
     model.blocks[0].first, model.blocks[1].first = True, False
-    delay = ll.delay_attention(model, modules="blocks.0")
-    with pytest.raises(LabError, match=r"with 'blocks.0' off the model gives other numbers .* table of relative positions"):
-        delay.check(toys.tokens())
+    missed = r"with 'blocks.0' off the model gives other numbers .* table of relative positions"
+    with pytest.raises(LabError, match=missed):
+        ll.delay_attention(model, modules="blocks.0")
+    with pytest.raises(LabError, match=missed):
+        ll.delay(model, "blocks.0").check(toys.tokens())
 
 
 def test_a_batch_that_the_model_does_not_take_is_told_as_such() -> None:
     delay = ll.delay_attention(model_of(toys.Plain))
-    with pytest.raises(LabError, match=r"with everything on the model does not run on this batch \(.*\): check it on one"):
+    with pytest.raises(LabError, match=r"with everything on the model does not run on this batch \(.*\): try it on one"):
         delay.check(torch.randn(2, 3))
     with pytest.raises(
         LabError, match=r"a batch is a tensor, a tuple of the forward's arguments or a mapping of them, not a str"

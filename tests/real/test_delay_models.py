@@ -41,12 +41,26 @@ def tokens() -> torch.Tensor:
 
 
 def test_the_first_layer_of_t5_alone_is_refused_since_the_others_read_its_positions() -> None:
-    torch.manual_seed(0)
-    model = T5ForConditionalGeneration(T5Config(d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2, vocab_size=40))
-    nn.init.normal_(model.encoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight)
-    delay = ll.delay_attention(model, modules="encoder.block.0.layer.0.SelfAttention")
+    model = t5()
+    batch = {"input_ids": tokens(), "decoder_input_ids": tokens()}
+    before = model(**batch).logits
+    first = "encoder.block.0.layer.0.SelfAttention"
+    for options in ({}, {"batch": batch}, {"instead": "zeros"}):
+        with pytest.raises(LabError, match="table of relative positions"):
+            ll.delay_attention(model, modules=first, **options)  # type: ignore[arg-type]
+    assert torch.equal(model(**batch).logits, before)
+    delay = ll.delay(model, first)  # which tries nothing
     with pytest.raises(LabError, match="table of relative positions"):
-        delay.check({"input_ids": tokens(), "decoder_input_ids": tokens()})
+        delay.check(batch)
+
+
+def test_all_layers_of_t5_are_switched_off_by_name_but_not_opened_from_the_top() -> None:
+    model = t5()
+    ll.delay_attention(model, modules="SelfAttention").remove()
+    with pytest.raises(LabError, match=r"table of relative .* open it first"):
+        ll.by_layer(model, every=2, first="top", modules="SelfAttention")
+    assert not any("forward" in vars(module) for module in model.modules())
+    ll.by_layer(model, every=2, modules="SelfAttention")
 
 
 def t5() -> T5ForConditionalGeneration:

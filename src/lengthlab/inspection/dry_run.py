@@ -17,7 +17,7 @@ from lengthlab.inspection.carry import carries
 from lengthlab.inspection.flops import count_flops
 from lengthlab.inspection.reading import draw, in_full, logits, require_readable
 from lengthlab.inspection.subject import Subject, count_parameters
-from lengthlab.switch import Delay, DelayWarning, Site, StandIn, delay_attention
+from lengthlab.switch import Delay, DelayWarning, Site, StandIn, delay, delay_attention
 from lengthlab.switch.record import Record
 from lengthlab.switch.sites import choose, with_shared
 from lengthlab.switch.stand_in import stand_in_for
@@ -202,7 +202,7 @@ def _compute(subject: Subject, modules: Sequence[str], length: int, trial: _Tria
     def closed() -> nn.Module:
         network = subject.blueprint()
         if trial is None:
-            held.append(delay_attention(network, modules or None))
+            held.append(delay(network, modules or None))
         else:
             held.append(Delay(_same_sites(network, trial.delay)))
             held[-1].close()

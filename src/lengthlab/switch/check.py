@@ -20,6 +20,11 @@ from lengthlab.switch.sites import Site
 from lengthlab.switch.stand_in import StandIn
 from lengthlab.switch.trace import AttentionCall, Trace, statically_attention
 
+ON = "with everything on the model does not run on this batch", "try it on one that it takes"
+OFF = "with its parts off the model does not run", "say with instead= what stands in for one, or name others with modules="
+PARTLY = "with some of its parts open the model does not run", "open them in another order"
+"""What went wrong, and what to do."""
+
 
 class Checked(Protocol):
     """As much of a delay as is looked at."""
@@ -44,11 +49,10 @@ def check_delays(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
     with at_rest(model):
         probe = Probe(model, example)
         with _open(delays):
-            on = _ran(probe, "with everything on the model does not run on this batch", "check it on one that it takes")
+            on = _ran(probe, *ON)
             wanted = probe.forward(0, _inside(tuple(names)), _hushed(names))
             on_gradients = probe.gradients()
-        instead = "say with instead= what stands in for a module, or name with modules= what should be off"
-        closed = _ran(probe, "with its parts off the model does not run", instead)
+        closed = _ran(probe, *OFF)
         _require_called(names, closed[0], on[0])
         _require_shapes(names, closed[0], on[0])
         _require_reach(closed, on, tuple(names))
@@ -81,14 +85,16 @@ def check_stages(delays: Sequence[Checked], model: nn.Module, batch: Any) -> Del
 
 
 def require_right_on_the_way(delays: Sequence[Checked], model: nn.Module, batch: Any) -> None:
-    """After each of these but the last has opened, what is closed still is as good as running and giving nothing."""
+    """Now, and after each of these but the last has opened, what is closed is as good as running and giving nothing."""
     with at_rest(model):
         probe = Probe(model, as_example(batch, model))
-        for opened in range(1, len(delays)):
+        with _open(delays):
+            _ran(probe, *ON)
+        for opened in range(len(delays)):
             later = delays[opened:]
             names = _names(tuple(site for delay in later for site in delay.sites), model)
             with _open(delays[:opened]):
-                closed = _ran(probe, "with some of its parts open the model does not run", "open them in another order")[0]
+                closed = _ran(probe, *(PARTLY if opened else OFF))[0]
                 with _open(later):
                     wanted = probe.forward(0, _inside(tuple(names)), _hushed(names))
             if all(isinstance(site.stand_in, StandIn) for site in names.values()):

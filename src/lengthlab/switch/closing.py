@@ -10,9 +10,6 @@ from typing import Any, TypedDict, Unpack
 
 from torch import nn
 
-# Private: tensors that have a shape and no values. If it goes, a model made of them is tried, fails, and is read instead.
-from torch._subclasses.fake_tensor import FakeTensor
-
 from lengthlab.errors import LabError, a_kind, explain, require
 from lengthlab.switch.delay import Delay, Until
 from lengthlab.switch.delay_report import some
@@ -26,9 +23,11 @@ from lengthlab.switch.record import entries_for, put_back, take_from_config, war
 from lengthlab.switch.search import search
 from lengthlab.switch.sites import Instead, Parts, choose, unwrapped
 from lengthlab.switch.state import DelayWarning
+from lengthlab.switch.trial import example_for, can_be_tried, require_right
 from lengthlab.switch.wrappers import require_bearable
 
-UNTRIED = "attention was found by the names and the code of modules, and nothing was tried, since no batch could be made up"
+UNTRIED = "nothing was tried, since no batch could be made up"
+BY_NAME = f"attention was found by the names and the code of modules, and {UNTRIED}"
 
 
 class OpeningOptions(TypedDict, total=False):
@@ -102,7 +101,8 @@ def delay_attention(
 
     It is found by trying: the model runs on `batch`, as its forward takes it, or on one that is made up, and nothing of the
     trial stays. Where none can be made up, it is found by the names and the code of modules, and `delay.check(batch)` is for
-    you to call. `cross=False` keeps attention to another sequence on: without it an encoder does not learn.
+    you to call. `cross=False` keeps attention to another sequence on: without it an encoder does not learn. What is named with
+    `modules` is tried as well, and refused where something that stays on takes values from it.
 
     >>> layer = nn.TransformerEncoderLayer(8, nhead=2)
     >>> delay_attention(layer)
@@ -113,19 +113,30 @@ def delay_attention(
     require(isinstance(model, nn.Module), f"what is delayed is an nn.Module, not {a_kind(model)}")
     require_bearable(model)
     if modules is not None or options.get("instead") is not None:
-        require(cross and batch is None, "modules= and instead= say what is off: leave out batch= and cross=")
-        return delay(model, modules, **options)
+        require(cross, "modules= and instead= say what is off: leave out cross=")
+        return _as_named(model, modules, batch, options)
     found = _free(unwrapped(model), batch, cross)
     if found is None:
         require(cross, "cross=False needs a batch= to tell attention to another sequence from the rest")
         made = delay(model, None, **options)
-        if _has_values(unwrapped(model)):
-            warnings.warn(f"{UNTRIED}: hand over batch=, or call delay.check(batch)", DelayWarning, stacklevel=2)
+        if can_be_tried(unwrapped(model)):
+            warnings.warn(f"{BY_NAME}: hand over batch=, or call delay.check(batch)", DelayWarning, stacklevel=2)
         return made
     opening = Opening(options.get("rate", 1.0), options.get("warm_up", 0), options.get("ramp", 0))
     made = _closed(model, found, options.get("until"), opening, whole=True)
     for notice in _notices(found):
         warnings.warn(notice, DelayWarning, stacklevel=2)
+    return made
+
+
+def _as_named(model: nn.Module, modules: Parts | None, batch: Any, options: OpeningOptions) -> Delay:
+    """A delay of what the user names, which is tried as well: something else may read what one of these modules gives."""
+    example = example_for(unwrapped(model), batch)
+    made = delay(model, modules, **options)
+    if example is not None:
+        require_right([made], unwrapped(model), example)
+    elif can_be_tried(unwrapped(model)):
+        warnings.warn(f"{UNTRIED}: hand over batch=, or call delay.check(batch)", DelayWarning, stacklevel=3)
     return made
 
 
@@ -150,7 +161,7 @@ def _tried(model: nn.Module, batch: Any, cross: bool) -> Found | None:
         require(found.known, "the model cannot be trained on this batch, not even with its attention on: hand over another")
         return found
     untrained = False
-    for example in made_up(model) if _has_values(model) else ():
+    for example in made_up(model) if can_be_tried(model) else ():
         with suppress(RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError):
             if runs(model, example):
                 found = search(model, example, cross)
@@ -159,11 +170,6 @@ def _tried(model: nn.Module, batch: Any, cross: bool) -> Found | None:
                 untrained = True
     require(not untrained, "the model can be trained on no batch that could be made up: hand over one of yours as batch=")
     return None
-
-
-def _has_values(model: nn.Module) -> bool:
-    """Shapes alone, of a model that is planned or not yet loaded, cannot be tried."""
-    return all(not each.is_meta and not isinstance(each, FakeTensor) for each in model.parameters())
 
 
 def _notices(found: Found) -> Iterator[str]:
@@ -188,7 +194,7 @@ def delay_as_kept(model: nn.Module, options: DelayOptions, kept: Mapping[str, An
     recorded = take_from_config(model) if kept else []  # what the checkpoint has of it is newer
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", UNTRIED)  # the first batch will be
+            warnings.filterwarnings("ignore", f".*{UNTRIED}")  # the first batch will be
             made = delay_attention(model, **options)
     except LabError:
         put_back(recorded)

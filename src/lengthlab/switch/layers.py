@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, Unpack
+from typing import Unpack
 
 from torch import nn
 
 from lengthlab.errors import LabError, require, require_whole
 from lengthlab.gradual import First
-from lengthlab.switch.check import require_right_on_the_way
 from lengthlab.switch.closing import whole_step
 from lengthlab.switch.delay import Delay, Until
 from lengthlab.switch.gradual_delay import Finding, found, hold
-from lengthlab.switch.inputs import made_up
 from lengthlab.switch.opening import Opening
-from lengthlab.switch.probe import runs
-from lengthlab.switch.sites import Site
+from lengthlab.switch.sites import Site, unwrapped
 from lengthlab.switch.stages import Stages
+from lengthlab.switch.trial import example_for, require_right
 
 
 def by_layer(
@@ -44,6 +42,7 @@ def by_layer(
     [(100, 'layers.1.self_attn'), (200, 'layers.0.self_attn')]
     """
     plain = found(model, options)
+    example = example_for(unwrapped(model), options.get("batch"))
     layers = layers_of(plain.sites, first)
     steps = steps_of(len(layers), until, every)
     opening = Opening(rate, warm_up, ramp)
@@ -56,19 +55,9 @@ def by_layer(
     )
     for stage in stages.delays:
         hold(stage)
-    if plain.whole and plain.model is not None:  # it was found by trying, and so the way is tried
-        _require_right_on_the_way(stages, plain.model, options.get("batch"))
+    if example is not None:  # layers above may read something from those below, such as T5's table of relative positions
+        require_right(stages.delays, unwrapped(model), example)
     return stages
-
-
-def _require_right_on_the_way(stages: Stages, model: nn.Module, batch: Any) -> None:
-    """Layers above may read something from those below, such as T5's table of relative positions."""
-    batch = next((each for each in made_up(model) if runs(model, each)), None) if batch is None else batch
-    try:
-        require_right_on_the_way(stages.delays, model, batch)
-    except LabError:
-        stages.remove()
-        raise
 
 
 def layers_of(sites: Iterable[Site], first: First) -> list[tuple[Site, ...]]:
