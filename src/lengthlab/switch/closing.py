@@ -23,7 +23,7 @@ from lengthlab.switch.record import entries_for, put_back, take_from_config, war
 from lengthlab.switch.search import search
 from lengthlab.switch.sites import Instead, Parts, choose, unwrapped
 from lengthlab.switch.state import DelayWarning
-from lengthlab.switch.trial import example_for, can_be_tried, require_right
+from lengthlab.switch.trial import can_be_tried, example_for, require_right
 from lengthlab.switch.wrappers import require_bearable
 
 UNTRIED = "nothing was tried, since no batch could be made up"
