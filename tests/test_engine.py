@@ -18,6 +18,7 @@ from lengthlab.experiments.dat.arms import ARMS
 from lengthlab.experiments.dat.profile import SHORT
 from lengthlab.experiments.dat.runs import run_of as run_of_cell
 from lengthlab.experiments.study import Arm
+from lengthlab.kernels.sizes import factors_of
 from lengthlab.models import Lstm, Model, chain
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
@@ -27,7 +28,7 @@ from lengthlab.tasks import ModuloRecall
 from lengthlab.training import read_result, recorder, slot, train
 from lengthlab.training.checkpoint import save_checkpoint
 from lengthlab.training.engine import Engine
-from lengthlab.training.precision import BF16, FP32, PRECISIONS, Precision, precision_named
+from lengthlab.training.precision import BF16, FP32, PRECISIONS, TF32, Precision, precision_named
 from lengthlab.training.recorder import Recorder
 from lengthlab.training.result import claim
 from lengthlab.training.state import TrainState
@@ -245,9 +246,22 @@ def test_a_model_of_somebody_elses_is_trained_beside_captured_ones(tmp_path: Pat
 def test_the_precision_is_bf16_on_a_gpu_and_fp32_elsewhere_unless_named() -> None:
     assert precision_named(None, torch.device("cuda")) is BF16
     assert precision_named(None, torch.device("cpu")) is FP32
-    assert {precision_named(name, DEVICE) for name in PRECISIONS} == {FP32, BF16}
+    assert [precision_named(name, torch.device("cuda")) for name in PRECISIONS] == [FP32, TF32, BF16]
+    with pytest.raises(LabError, match="tf32 is a way of NVIDIA's GPUs, not of 'cpu': take fp32"):
+        precision_named("tf32", torch.device("cpu"))
     with pytest.raises(LabError, match="unknown precision 'fp8'"):
         precision_named("fp8", DEVICE)
+
+
+def test_factors_are_rounded_in_tf32_alone_and_only_inside() -> None:
+    flags = torch.backends.cuda.matmul, torch.backends.cudnn
+    with settled(DEVICE):
+        before = [flag.allow_tf32 for flag in flags]
+        for precision in PRECISIONS.values():
+            with precision.products():
+                assert [flag.allow_tf32 for flag in flags] == [precision is TF32] * 2
+                assert factors_of(torch.ones(1)) == ("tf32" if precision is TF32 else "ieee")
+            assert [flag.allow_tf32 for flag in flags] == before
 
 
 def test_in_bf16_weights_and_adam_stay_fp32_and_the_compute_copy_follows() -> None:
@@ -295,7 +309,7 @@ def test_captured_steps_of_the_papers_size_lose_what_the_padded_reference_loses(
     with settled(DEVICE):
         reference = TrainState(run, DEVICE, FP32, padded=True)
         expected = [reference.advance() for _ in range(100)]
-        for precision, tolerance in ((FP32, 2e-3), (BF16, 5e-2)):
+        for precision, tolerance in ((FP32, 2e-3), (TF32, 2e-2), (BF16, 5e-2)):
             (found,) = losses(TrainState(run, DEVICE, precision))
             assert found == pytest.approx(expected, abs=tolerance), precision.name
 

@@ -36,8 +36,8 @@ progress = click.option("--progress/--no-progress", default=True, help="Show whe
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 precision = click.option(
     "--precision",
-    type=click.Choice(["fp32", "bf16"]),
-    help="Of training; if not given, bf16 on a GPU and fp32 elsewhere.",
+    type=click.Choice(["fp32", "tf32", "bf16"]),
+    help="Of training; if not given, bf16 on a GPU, or what a study asks for, and fp32 elsewhere.",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,8 @@ def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds:
     from lengthlab.report.results import gather
 
     device = device_named(asked.device)
+    if device.type == "cuda":
+        asked = replace(asked, precision=asked.precision or study.precision or None)
     suited = [each for each in study.sizes if not each.gpu or device.type == "cuda"]
     chosen = study.size(size) if size is not None else (suited or list(study.sizes))[0]
     wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections_at(chosen) if each.usual), typed())

@@ -17,25 +17,36 @@ MODELS = {"absolute": "gpt2", "none": "gpt2", "rotary": "llama"}
 """By the positions."""
 
 
+FACTOR = 64.0
+"""By which rotary positions are divided: that of the paper's code. The paper itself says 32, with which retrieval reached less
+far beyond the training range on another seed (0.34 to 0.58 of the samples of 101…150, against 0.43 to 1.00).
+"""
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """The rate rises to `peak` over `warm_up` steps; then it falls in a line to 0, and stays with rotary positions."""
+    """At most `steps`: a look `every` so many ends training once 200 samples of the longest training length are all right.
+
+    The rate rises to `peak` over `warm_up` steps; then it falls in a line, to 0 after all steps, and stays with rotary
+    positions.
+    """
 
     blocks: int
     heads: int
     width: int
-    steps: int
+    steps: int = 30_000
     peak: float = 1e-3
-    batch: int = 256
-    warm_up: int = 500
+    batch: int = 64
+    warm_up: int = 0
     decay: float = 0.01
+    every: int = 3_000
 
     def model(self, positions: str, ids: int) -> Model:
         """`ids`: so many rows the table of absolute positions has."""
         from lengthlab.models import gpt2, llama
 
         if positions == "rotary":
-            return llama(self.width, self.blocks, self.heads)
+            return llama(self.width, self.blocks, self.heads, factor=FACTOR)
         return gpt2(self.width, self.blocks, self.heads, position_ids=ids if positions == "absolute" else 0)
 
     def run(self, task: Task, positions: str, size: Size) -> Run:
@@ -43,11 +54,12 @@ class Recipe:
         from lengthlab.spec.optimizer import AdamW
         from lengthlab.spec.rate import Linear, WarmUp
         from lengthlab.spec.run import Run
-        from lengthlab.spec.schedule import end_to_end
+        from lengthlab.spec.schedule import Mastered, end_to_end
 
         rate = (WarmUp if positions == "rotary" else Linear)(self.peak, self.warm_up)
         model, optimizer = self.model(positions, rows_for(task, size)), AdamW(decay=self.decay)
-        return Run(task, model, end_to_end(self.steps, lr=rate), size.trained, self.batch, optimizer=optimizer)
+        until = Mastered(task.questions[0], accuracy=1.0, looks=1, every=self.every, limit=self.steps)
+        return Run(task, model, end_to_end(until, lr=rate), size.trained, self.batch, optimizer=optimizer)
 
 
 def rows_for(task: Task, size: Size) -> int:

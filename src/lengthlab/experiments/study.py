@@ -153,7 +153,7 @@ class Study:
     unless a user says otherwise. `baseline`: the arm in whose steps the cost of others is told. `note`: what a reader of its
     page has to know. `about`: claim, cost and command. `page`: where its page is kept in the checkout, once there are rows.
     `success`: the accuracy in the training range from which a seed counts as one that succeeded, where others report the mean
-    over these alone; both means are shown then.
+    over these alone; both means are shown then. `precision`: in which a GPU trains it unless a user says otherwise.
     """
 
     name: str
@@ -171,6 +171,7 @@ class Study:
     about: str = ""
     page: str = ""
     success: float | None = None
+    precision: str = ""
 
     def __post_init__(self) -> None:
         if not self.sections:

@@ -15,6 +15,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from lengthlab.kernels.sizes import factors_of
+
 
 @triton.jit
 def _rotated(low, high, cos, sin, kind: tl.constexpr):
@@ -223,6 +225,6 @@ def _launch(kernel: triton.JITFunction, shape: tuple[int, int], *tensors: Tensor
         Q=queries,
         TQ=max(16, triton.next_power_of_2(queries)) if queries else tokens,
         TK=tokens,
-        PRECISION="ieee" if q_MD.dtype == torch.float32 else "tf32",
+        PRECISION=factors_of(q_MD),
         num_warps=8 if pairs >= 64 else 4,
     )

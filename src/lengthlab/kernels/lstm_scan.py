@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthlab.kernels.sizes import ROWS, channels_at_a_time
+from lengthlab.kernels.sizes import ROWS, channels_at_a_time, factors_of
 
 
 @triton.jit
@@ -165,7 +165,7 @@ def _launch(kernel: triton.JITFunction, *tensors: Tensor) -> None:
         D=width,
         J=channels_at_a_time(width, weight_4DD.dtype, weight_4DD.device),
         R=ROWS,
-        PRECISION="ieee" if exact else "tf32",
+        PRECISION=factors_of(weight_4DD),
         num_warps=4,
         num_stages=3 if kernel is lstm_backward and not exact else 2,
     )

@@ -46,6 +46,7 @@ class TrainState:
         """With those before it, where a run goes on in another."""
         self.network = run.network().to(device)
         self.optimizer = optimizer_of(self.network, run)
+        self._products = precision.products
         exact = precision.compute == torch.float32
         self.compute = self.network if exact else copy.deepcopy(self.network).to(precision.compute)
         self.step = 0
@@ -157,10 +158,11 @@ class TrainState:
         """Forward and backward pass; the loss."""
         for parameter in self.compute.parameters():
             parameter.grad = None
-        loss = answer_loss(self.compute, data, self.data.documents)
-        if not self.data.task.asks_alike:  # a step of a mixture may ask nothing of what counts
-            loss = loss.where((data.target_BQ != IGNORE).any(), 0.0)
-        loss.backward()  # type: ignore[no-untyped-call]
+        with self._products():
+            loss = answer_loss(self.compute, data, self.data.documents)
+            if not self.data.task.asks_alike:  # a step of a mixture may ask nothing of what counts
+                loss = loss.where((data.target_BQ != IGNORE).any(), 0.0)
+            loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
     def update(self) -> None:
