@@ -7,10 +7,10 @@ the four that have none in less than 0.90, as in the paper.
 
 Ours and theirs: sizes of models, alphabets, batches of 64, rates, weight decay, random offset of positions, rope scaling and
 30,000 steps at most are theirs, but for unique reversing with absolute positions, which has one head and batches of 256: with
-four heads and batches of 64 it learned nothing on other seeds. Training ends at the first look, one every 3,000 steps, that finds
-200 samples of n = 50 right; theirs, 2,000 of all training lengths. They choose a model by its accuracy in 51…100 and report the
-mean over three seeds that have everything in the training range right; we report every seed, and beside that the mean over those
-that succeed. Products are made in TF32: in bf16 absolute positions are too coarse beyond n = 100.
+four heads and batches of 64 it learned nothing on other seeds. Training ends at the first look, one every 3,000 steps, that
+finds 200 samples of n = 50 right; theirs, 2,000 of all training lengths. They choose a model by its accuracy in 51…100 and
+report the mean over three seeds that have everything in the training range right; we report every seed, and beside that the
+mean over those that succeed. Products are made in TF32: in bf16 absolute positions are too coarse beyond n = 100.
 
 Cost: 20 runs a seed of at most 30,000 steps, and 20 of 14,000 with `--part hybrids` (gpu); 4 small ones a seed (cpu: n = 3…20,
 measured to 40; repeated letters are not learned there at all with as many steps).

@@ -5,7 +5,7 @@ Generalization in Transformers*, within 0.05 in each of three bins, with absolut
 
 Ours and theirs: sizes of models are theirs where they are known to us; majority has that of the interleaved one, and what is
 larger there (binary addition, and parity without positions, 12 layers) has 4 layers here. Rates are ours. Batches of 64 and at
-most 30,000 steps are theirs, and training ends at the first look, one every 3,000 steps, that finds 200 samples of n = 50 right.
+most 30,000 steps are theirs; training ends at the first look, one every 3,000 steps, that finds 200 samples of n = 50 right.
 Their regularizer of positions is left out, as in the numbers of theirs that are shown.
 
 Cost: 16 runs a seed of at most 30,000 steps (gpu); 2 small ones a seed (cpu: n = 4…20, measured to 40).

@@ -8,8 +8,9 @@
 
 * in the GPU's kernel; where there is none, as h.
 
-bf16 is the fastest by far and enough for most, but what passes from layer to layer has 8 bits in it. Learned positions in a long
-table need more: one run of unique copying had 0.44 of the samples of 101…150 letters right in bf16, 0.99 in fp32 (`reproduce born`).
+bf16 is the fastest by far and enough for most, but what passes from layer to layer has 8 bits in it. Learned positions of a
+long table need more: of the same recipe for unique copying, trained on n ≤ 50, one run in bf16 had 0.44 of the samples of
+101…150 letters right, and one in fp32 0.99.
 """
 
 from __future__ import annotations
