@@ -42,6 +42,7 @@ from lengthlab.tasks.modulo_recall import recall as recall
 from lengthlab.tasks.multiplication import Multiplication as Multiplication
 from lengthlab.tasks.parity import Parity as Parity
 from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
+from lengthlab.tasks.passkey import Passkey as Passkey
 from lengthlab.tasks.retrieval import FirstLeft as FirstLeft
 from lengthlab.tasks.retrieval import FirstRight as FirstRight
 from lengthlab.tasks.retrieval import LastLeft as LastLeft
@@ -59,6 +60,9 @@ RETRIEVAL: dict[str, Callable[..., Task]] = {
     "first-right": FirstRight,
     "last-left": LastLeft,
     "last-right": LastRight,
+}
+MEMORY: dict[str, Callable[..., Task]] = {
+    "passkey": Passkey,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
 COUNTING: dict[str, Callable[..., Task]] = {
@@ -97,6 +101,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "multiplication": Multiplication,
         "minesweeper": Minesweeper,
         "parity-scratchpad": ParityScratchpad,
+        **MEMORY,
         **RETRIEVAL,
         **COPYING,
         **COUNTING,
