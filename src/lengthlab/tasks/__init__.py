@@ -40,6 +40,7 @@ from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
 from lengthlab.tasks.modulo_recall import modulo as modulo
 from lengthlab.tasks.modulo_recall import recall as recall
 from lengthlab.tasks.multiplication import Multiplication as Multiplication
+from lengthlab.tasks.needles import Needles as Needles
 from lengthlab.tasks.parity import Parity as Parity
 from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
 from lengthlab.tasks.passkey import Passkey as Passkey
@@ -63,6 +64,7 @@ RETRIEVAL: dict[str, Callable[..., Task]] = {
 }
 MEMORY: dict[str, Callable[..., Task]] = {
     "passkey": Passkey,
+    "needles": Needles,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
 COUNTING: dict[str, Callable[..., Task]] = {
