@@ -53,6 +53,7 @@ from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
 from lengthlab.tasks.sorting import Sort as Sort
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
+from lengthlab.tasks.variable_tracking import VariableTracking as VariableTracking
 
 RETRIEVAL: dict[str, Callable[..., Task]] = {
     "unique-left": UniqueLeft,
@@ -65,6 +66,7 @@ RETRIEVAL: dict[str, Callable[..., Task]] = {
 MEMORY: dict[str, Callable[..., Task]] = {
     "passkey": Passkey,
     "needles": Needles,
+    "variable-tracking": VariableTracking,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
 COUNTING: dict[str, Callable[..., Task]] = {
