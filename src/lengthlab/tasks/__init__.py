@@ -39,6 +39,7 @@ from lengthlab.tasks.mixture import Mixture as Mixture
 from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
 from lengthlab.tasks.modulo_recall import modulo as modulo
 from lengthlab.tasks.modulo_recall import recall as recall
+from lengthlab.tasks.mqar import Mqar as Mqar
 from lengthlab.tasks.multiplication import Multiplication as Multiplication
 from lengthlab.tasks.needles import Needles as Needles
 from lengthlab.tasks.parity import Parity as Parity
@@ -67,6 +68,7 @@ MEMORY: dict[str, Callable[..., Task]] = {
     "passkey": Passkey,
     "needles": Needles,
     "variable-tracking": VariableTracking,
+    "mqar": Mqar,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
 COUNTING: dict[str, Callable[..., Task]] = {
