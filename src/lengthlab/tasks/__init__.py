@@ -12,6 +12,7 @@ from lengthlab.tasks.batch import Batch as Batch
 from lengthlab.tasks.binary_addition import BinaryAddition as BinaryAddition
 from lengthlab.tasks.copying import Copy as Copy
 from lengthlab.tasks.copying import Reverse as Reverse
+from lengthlab.tasks.group_recall import GroupRecall as GroupRecall
 from lengthlab.tasks.language import Language as Language
 from lengthlab.tasks.language import dyck as dyck
 from lengthlab.tasks.language import repeated as repeated
@@ -69,6 +70,7 @@ MEMORY: dict[str, Callable[..., Task]] = {
     "needles": Needles,
     "variable-tracking": VariableTracking,
     "mqar": Mqar,
+    "group-recall": GroupRecall,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
 COUNTING: dict[str, Callable[..., Task]] = {
