@@ -53,6 +53,7 @@ from lengthlab.tasks.retrieval import LastRight as LastRight
 from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
 from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
 from lengthlab.tasks.sorting import Sort as Sort
+from lengthlab.tasks.state_recall import StateRecall as StateRecall
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 from lengthlab.tasks.variable_tracking import VariableTracking as VariableTracking
@@ -70,6 +71,7 @@ MEMORY: dict[str, Callable[..., Task]] = {
     "needles": Needles,
     "variable-tracking": VariableTracking,
     "mqar": Mqar,
+    "state-recall": StateRecall,
     "group-recall": GroupRecall,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
