@@ -354,6 +354,7 @@ def tiny(schedule: Schedule) -> Schedule:
             [
                 *("modulo-recall", "modulo", "recall", "mixture"),
                 *("addition", "multi-addition", "multiplication", "minesweeper", "parity-scratchpad"),
+                *("passkey", "needles", "variable-tracking", "mqar", "state-recall", "group-recall"),
                 *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right", "copy", "reverse"),
                 *("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition", "language"),
                 *(*(f"tomita-{number}" for number in range(1, 8)), "D2", "D3", "D4", "D12", "(aa)*", "(aaaa)*", "(abab)*"),

@@ -49,7 +49,8 @@ def _task_card(card: Card, about: str) -> str:
     places = {at for scored in card.scored.values() for at in scored}
     sample = list(map(visible, card.sample))
     words = [click.style(f"[{word}]", bold=True) if at in places else word for at, word in enumerate(sample)]
-    answers = {visible(question): " ".join(map(visible, answer)) for question, answer in card.answers.items()}
+    asked = {question: answer for question, answer in card.answers.items() if answer}  # of this sample
+    answers = {visible(question): " ".join(map(visible, answer)) for question, answer in asked.items()}
     scored = ", ".join(f"{question} at [{answer}]" for question, answer in answers.items())
     lines = [
         visible(": ".join(filter(None, (card.name, about)))),

@@ -86,7 +86,8 @@ def examine_task(task: Task, lengths: Sequence[int]) -> None:
 
 def _lengths(task: Task, longest: int | None) -> tuple[int, ...]:
     """The least, and the usual ones as far as it reaches, up to the greatest that is asked for."""
-    limit = longest or max(task.shortest, min(LENGTHS[-1], task.longest or LENGTHS[-1]))
+    usual_limit = LENGTHS[-1] if task.shortest < LENGTHS[-1] else task.shortest + LENGTHS[-1]
+    limit = longest or min(usual_limit, task.longest or usual_limit)
     task.check_length(limit)
     usual = (task.shortest, *(length for length in LENGTHS if length > task.shortest))
     return (*(length for length in usual if length < limit), limit)

@@ -12,6 +12,7 @@ from lengthlab.tasks.batch import Batch as Batch
 from lengthlab.tasks.binary_addition import BinaryAddition as BinaryAddition
 from lengthlab.tasks.copying import Copy as Copy
 from lengthlab.tasks.copying import Reverse as Reverse
+from lengthlab.tasks.group_recall import GroupRecall as GroupRecall
 from lengthlab.tasks.language import Language as Language
 from lengthlab.tasks.language import dyck as dyck
 from lengthlab.tasks.language import repeated as repeated
@@ -39,9 +40,12 @@ from lengthlab.tasks.mixture import Mixture as Mixture
 from lengthlab.tasks.modulo_recall import ModuloRecall as ModuloRecall
 from lengthlab.tasks.modulo_recall import modulo as modulo
 from lengthlab.tasks.modulo_recall import recall as recall
+from lengthlab.tasks.mqar import Mqar as Mqar
 from lengthlab.tasks.multiplication import Multiplication as Multiplication
+from lengthlab.tasks.needles import Needles as Needles
 from lengthlab.tasks.parity import Parity as Parity
 from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
+from lengthlab.tasks.passkey import Passkey as Passkey
 from lengthlab.tasks.retrieval import FirstLeft as FirstLeft
 from lengthlab.tasks.retrieval import FirstRight as FirstRight
 from lengthlab.tasks.retrieval import LastLeft as LastLeft
@@ -49,8 +53,10 @@ from lengthlab.tasks.retrieval import LastRight as LastRight
 from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
 from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
 from lengthlab.tasks.sorting import Sort as Sort
+from lengthlab.tasks.state_recall import StateRecall as StateRecall
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
+from lengthlab.tasks.variable_tracking import VariableTracking as VariableTracking
 
 RETRIEVAL: dict[str, Callable[..., Task]] = {
     "unique-left": UniqueLeft,
@@ -59,6 +65,14 @@ RETRIEVAL: dict[str, Callable[..., Task]] = {
     "first-right": FirstRight,
     "last-left": LastLeft,
     "last-right": LastRight,
+}
+MEMORY: dict[str, Callable[..., Task]] = {
+    "passkey": Passkey,
+    "needles": Needles,
+    "variable-tracking": VariableTracking,
+    "mqar": Mqar,
+    "state-recall": StateRecall,
+    "group-recall": GroupRecall,
 }
 COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
 COUNTING: dict[str, Callable[..., Task]] = {
@@ -97,6 +111,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "multiplication": Multiplication,
         "minesweeper": Minesweeper,
         "parity-scratchpad": ParityScratchpad,
+        **MEMORY,
         **RETRIEVAL,
         **COPYING,
         **COUNTING,

@@ -46,9 +46,8 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     (46, {'modulo': (12,), 'recall': (15,)}, ['5', '2'])
     """
     generator = torch.Generator().manual_seed(0)
-    limit = task.longest or trivial_length
-    batch = task.sample(1, (max(task.shortest, min(sample_length, limit)),) * 2, generator)
-    trivial_length = max(task.shortest, min(trivial_length, limit))
+    sample_length, trivial_length = (_reached(task, length) for length in (sample_length, trivial_length))
+    batch = task.sample(1, (sample_length,) * 2, generator)
     many = task.sample(SAMPLES, (trivial_length,) * 2, generator)
     sequences = [task.decode(tokens) for tokens in many.tokens_BT]
     truths = [_solved(task, words) for words in sequences]
@@ -68,6 +67,14 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
         trivial={name: _score(guess, sequences, truths) for name, guess in guesses.items()},
         trivial_length=trivial_length,
     )
+
+
+def _reached(task: Task, length: int) -> int:
+    """A length, or the nearest that can be drawn. A task that begins beyond it is shown so much longer than it has to be: in
+    the shortest sequence of a passkey there is no noise.
+    """
+    wanted = length if length >= task.shortest else task.shortest + length
+    return min(wanted, task.longest or wanted)
 
 
 def _about(task: Task) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lengthlab.registry import registered
-from lengthlab.theory import copying, counting, languages, prompts, retrieval
+from lengthlab.theory import copying, counting, languages, memory, prompts, retrieval
 from lengthlab.theory.program import Program
 from lengthlab.theory.prompts import Words
 
@@ -102,6 +102,50 @@ PARITY = _no(HUANG, "no program of this class counts modulo 2")
 ADDITION = _no(f"by Lemma 8 ({BORN})", "x + 0 is x written again, in order or reversed, and its digits repeat")
 MULTIPLICATION = _no(f"by Lemma 8 ({BORN})", "x × 10 is x written again, in order or reversed, and its digits repeat")
 
+HERE = "shown by the program here"
+PASSKEY = Known(
+    "yes",
+    HERE,
+    "what stands at a known distance after a mark has been read or not",
+    program=lambda task: memory.passkey(task.symbols, task.digits),
+    prompts=lambda task, length: prompts.passkeys(task.symbols, task.filler, task.digits, length - task.shortest),
+    listed={"noise": 2, "digits": 2, "values": 2, "place": None},
+    shown={"digits": 2, "values": 2},
+)
+NEEDLES = Known(
+    "yes",
+    HERE,
+    "the same of a mark and a name",
+    program=lambda task: memory.needles(*_named(task), task.digits),
+    prompts=lambda task, length: prompts.needles(
+        *_named(task), task.filler, (task.needles, task.digits), length - task.shortest
+    ),
+    listed={"noise": 2, "needles": 2, "asked": 1, "digits": 1, "values": 2, "names": 2},
+    shown={"needles": 2, "asked": 1, "digits": 1, "values": 2, "names": 2},
+)
+VARIABLES = Known(
+    "yes",
+    HERE,
+    "who was given which has been read or not, and the hops are a fixed number",
+    program=lambda task: memory.variables(*_named(task), task.hops),
+    prompts=lambda task, length: prompts.variables(
+        *_named(task), task.filler, (task.chains, task.hops + 1), length - task.shortest
+    ),
+    listed={"noise": 2, "hops": 1, "chains": 2, "variables": 4, "values": 2},
+    shown={"hops": 1, "chains": 2, "variables": 4, "values": 2},
+)
+MQAR = Known("unknown", NOT_KNOWN, "it asks as first-right does, of keys and values that differ and are as many as the pairs")
+STATE_RECALL = _no(
+    f"by parity ({HUANG})", "whether a or b holds an address tells if their swaps, among those of c and d, are even in number"
+)
+GROUP_RECALL = Known("unknown", NOT_KNOWN, "as modulo-recall; without keys it would be the word problem of the group")
+
+
+def _named(task: Any) -> tuple[Words, Words]:
+    """The values and the names of a haystack."""
+    return task.symbols[: task.values], task.symbols[task.values :]
+
+
 SHOWN_HERE = "shown by the program here; a language of Huang et al.'s suite, arXiv 2410.02140"
 
 
@@ -138,6 +182,12 @@ KNOWN: dict[str, Known] = {
     "first-right": _retrieval("first", "right", lemma=5),
     "last-left": LAST,
     "last-right": LAST,
+    "passkey": PASSKEY,
+    "needles": NEEDLES,
+    "variable-tracking": VARIABLES,
+    "mqar": MQAR,
+    "state-recall": STATE_RECALL,
+    "group-recall": GROUP_RECALL,
     "copy unique": _unique_copying(copying.unique_copy, f"Lemma 7 ({BORN}); {HUANG}"),
     "reverse unique": _unique_copying(copying.unique_reverse, f"Lemma 7 ({BORN})"),
     "copy repeated": REPEATED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations, product
+from itertools import combinations_with_replacement, permutations, product
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -81,3 +81,49 @@ def interleaved(alphabet: Sequence[str], period: int, length: int) -> Iterator[W
     if length % period:
         return iter(())
     return read(alphabet, length, lambda words: all(single_winner(words[turn::period]) for turn in range(period)))
+
+
+def passkeys(values: Sequence[str], letters: Sequence[str], digits: int, free: int) -> Iterator[Words]:
+    """Of a passkey: every key in every gap of every noise of so many tokens.
+
+    >>> [" ".join(words) for words in passkeys("01", "a", 1, 1)][:3]
+    ['<bos> <key> 0 a <query>', '<bos> a <key> 0 <query>', '<bos> <key> 1 a <query>']
+    """
+    for key in product(values, repeat=digits):
+        yield from _hidden([("<key>", *key)], ("<query>",), letters, free)
+
+
+def needles(values: Words, names: Words, letters: Words, sizes: tuple[int, int], free: int) -> Iterator[Words]:
+    """Of needles of which one is asked for: `sizes` says how many there are, and of how many digits."""
+    number, digits = sizes
+    for chosen in permutations(names, number):
+        for keys in product(product(values, repeat=digits), repeat=number):
+            pieces = [("<key>", name, *key) for name, key in zip(chosen, keys, strict=True)]
+            for asked in chosen:
+                yield from _hidden(pieces, ("<query>", asked), letters, free)
+
+
+def variables(values: Words, names: Words, letters: Words, sizes: tuple[int, int], free: int) -> Iterator[Words]:
+    """Of variable tracking: `sizes` says how many chains there are, and of how many assignments."""
+    chains, steps = sizes
+    orders = sorted(set(permutations([chain for chain in range(chains) for _ in range(steps)])))
+    for chosen in permutations(names, chains * steps):
+        for first in product(values, repeat=chains):
+            for order in orders:
+                pieces, given = [], {chain: [first[chain], *chosen[chain * steps :][:steps]] for chain in range(chains)}
+                for chain in order:
+                    value, name, *_ = given[chain]
+                    pieces.append(("<var>", name, value))
+                    given[chain].pop(0)
+                for chain in range(chains):
+                    yield from _hidden(pieces, ("<query>", given[chain][0]), letters, free)
+
+
+def _hidden(pieces: Sequence[Words], tail: Words, letters: Sequence[str], free: int) -> Iterator[Words]:
+    """Pieces in every gap of every noise of so many tokens, in their order."""
+    for noise in product(letters, repeat=free):
+        for gaps in combinations_with_replacement(range(free + 1), len(pieces)):
+            words: list[str] = ["<bos>"]
+            for piece, start, end in zip(pieces, (0, *gaps), gaps, strict=False):
+                words += (*noise[start:end], *piece)
+            yield (*words, *noise[gaps[-1] :], *tail)
