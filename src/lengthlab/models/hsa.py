@@ -1,8 +1,8 @@
 """Recurrence with hierarchical sparse attention: long memory on top of a state.
 
-After RAMba (Hu et al. 2025, arXiv 2504.16795), with any recurrence in the place of Mamba: the lower half carries a state and knows
-order, the upper half finds what was read long ago. As in the paper's architectures, `attention` is the name of all that delayed
-training switches off, chunk memory included, and `attend`, inside each block, that of the attention functions alone.
+After RAMba (Hu et al. 2025, arXiv 2504.16795), with any recurrence in the place of Mamba: the lower half carries a state and
+knows order, the upper half finds what was read long ago. As in the paper's architectures, `attention` is the name of all that
+delayed training switches off, chunk memory included, and `attend`, inside each block, that of the attention functions alone.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class Layout:
 
     `position_BT`: position ids, where the task has its own; else a token's position is its index in its sequence. Where a token
     has several ids, they are (B, T, K), and only vectors at the embedding can take them (position_table.py).
-    `query_BQ`: where outputs are wanted; everywhere, if None. `documents`: x_BTD is one row of them (B is 1, T is N). `chunks`: the
-    memory that hierarchical attention reads, made by the `ChunkMemory` around it.
+    `query_BQ`: where outputs are wanted; everywhere, if None. `documents`: x_BTD is one row of them (B is 1, T is N).
+    `chunks`: the memory that hierarchical attention reads, made by the `ChunkMemory` around it.
     """
 
     position_BT: Tensor | None = None

@@ -1,7 +1,7 @@
 """The memory that hierarchical attention reads: chunks of what comes in, encoded once for all layers inside.
 
-Shapes: B samples, T tokens, D width, N chunks, S tokens of a chunk, M = B · N, G groups of heads, R = D / G channels of a landmark,
-C channels of a head, E = 2C for keys and values.
+Shapes: B samples, T tokens, D width, N chunks, S tokens of a chunk, M = B · N, G groups of heads, R = D / G channels of a
+landmark, C channels of a head, E = 2C for keys and values.
 """
 
 from __future__ import annotations

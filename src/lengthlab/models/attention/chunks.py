@@ -103,7 +103,8 @@ class Chunks:
         row_BG = torch.arange(chunk_BGQK.shape[:2].numel(), device=chunk_BGQK.device).view(*chunk_BGQK.shape[:2], 1, 1)
         if len(self.pages) == 1:  # no search for what lies where, for which the host would wait for the device
             (page,) = self.pages
-            return page.rows((row_BG * page.number + chunk_BGQK).flatten(), chunk_BGQK.device).unflatten(0, chunk_BGQK.shape)
+            out_ISE = page.rows((row_BG * page.number + chunk_BGQK).flatten(), chunk_BGQK.device)
+            return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
         like = self.pages[0].kv_BGNSE
         out_ISE = torch.zeros(chunk_BGQK.numel(), *like.shape[3:], dtype=like.dtype, device=chunk_BGQK.device)
         for start, page in self._placed():
@@ -112,14 +113,13 @@ class Chunks:
             if len(at_M):
                 row_M = (row_BG * page.number + chunk_BGQK - start).flatten()[at_M]
                 out_ISE.index_copy_(0, at_M, page.rows(row_M, out_ISE.device))
-        return out_ISE.unflatten(0, chunk_BGQK.shape)
+        return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
 
     def extended(self, page: Page) -> Chunks:
         """And these after them."""
         full = self.pages
         if full and full[-1].number < PAGE:
-            *full, last = full
-            page = last.then(page)
+            page, full = full[-1].then(page), full[:-1]
         ends = [*range(PAGE, page.number, PAGE), page.number]
         new = (page.part(end - PAGE if end % PAGE == 0 else end // PAGE * PAGE, end) for end in ends)
         return replace(self, pages=_on_host((*full, *new)))
@@ -161,7 +161,8 @@ def _exact(x: Tensor) -> Tensor:
 
 def _on_host(pages: tuple[Page, ...]) -> tuple[Page, ...]:
     """Keys and values of the oldest pages on the host, where all together are too many for the device; not of the last."""
-    room, placed = DEVICE_BYTES, []
+    room = DEVICE_BYTES
+    placed: list[Page] = []
     for page in reversed(pages):
         room -= page.kv_BGNSE.nbytes
         placed.append(page if room >= 0 or not placed else page.on_host())

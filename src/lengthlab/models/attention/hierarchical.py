@@ -7,8 +7,8 @@ ended before token t to choose from, t ≥ (c + 1) S:
     w = stick-breaking of their s, or softmax      in fp32
     o = Σ_c w_c · softmax(q · K_c / sqrt(C)) V_c   y = W_o o
 
-There are no positions, so nothing in it depends on how far away a chunk is. The chunk that a token stands in is not seen: that is
-for local attention beside it (local.py) or for a recurrence below.
+There are no positions, so nothing in it depends on how far away a chunk is. The chunk that a token stands in is not seen: that
+is for local attention beside it (local.py) or for a recurrence below.
 
 `ChunkMemory` makes the landmarks, keys and values; all `HierarchicalAttention` inside it reads them, one layer or several, each
 of which chooses for itself.
@@ -21,6 +21,7 @@ query reads, E = 2C for keys and values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -95,10 +96,14 @@ class _HierarchicalAttention(Mixer):
 
     def _chunks(self, layout: Layout) -> Chunks:
         if layout.chunks is None:
-            raise LabError("hierarchical attention reads the chunks of a memory around it: ChunkMemory(HierarchicalAttention())")
+            raise LabError(
+                "hierarchical attention reads the chunks of a memory around it: ChunkMemory(HierarchicalAttention())"
+            )
         channels = {page.kv_BGNSE.shape[4] // 2 for page in layout.chunks.pages}
         fits = channels <= {self.q.out_features // self.heads}
-        require(fits, f"hierarchical attention has {self.heads} heads, and the ChunkMemory around it another number: model.heads")
+        require(
+            fits, f"hierarchical attention has {self.heads} heads, and the ChunkMemory around it another number: model.heads"
+        )
         return layout.chunks
 
     def _attend_in_blocks(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
@@ -107,17 +112,19 @@ class _HierarchicalAttention(Mixer):
             return self._attend(x_BQD, index_BQ, chunks)
         fetched = 2 * self.most * chunks.size * x_BQD.shape[2] // self.heads
         some = max(1, GATHERED // (len(x_BQD) * chunks.groups * max(fetched, chunks.largest)))
-        blocks = list(zip(x_BQD.split(some, dim=1), index_BQ.split(some, dim=1), strict=True))
+        blocks = list(zip(torch.split(x_BQD, some, dim=1), torch.split(index_BQ, some, dim=1), strict=True))
         if len(blocks) < 2:
             return self._attend(x_BQD, index_BQ, chunks)
         if not torch.is_grad_enabled():
             return torch.cat([self._attend(*block, chunks) for block in blocks], dim=1)
-        again = {"use_reentrant": False, "preserve_rng_state": False}
-        return torch.cat([checkpoint(self._attend, *block, chunks, **again) for block in blocks], dim=1)
+        again = partial(checkpoint, self._attend, use_reentrant=False, preserve_rng_state=False)
+        return torch.cat([again(*block, chunks) for block in blocks], dim=1)
 
     def _attend(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
-        if not chunks.number:  # nothing to read yet, and no gradient
-            return self.out(torch.zeros_like(x_BQD))  # type: ignore[no-any-return]
+        out: Tensor
+        if not chunks.number:  # nothing to read yet
+            out = self.out(torch.zeros_like(x_BQD))
+            return out
         groups = chunks.groups
         r_BGQR = self.r(x_BQD).unflatten(-1, (groups, -1)).transpose(1, 2)
         q_BGQPC = self.q(x_BQD).unflatten(-1, (groups, self.heads // groups, -1)).transpose(1, 2)
@@ -127,5 +134,5 @@ class _HierarchicalAttention(Mixer):
         inside_BGQPKS = torch.einsum("bgqpc,bgqksc->bgqpks", q_BGQPC, k_BGQKSC) / q_BGQPC.shape[-1] ** 0.5
         weights_BGQPKS = inside_BGQPKS.softmax(dim=-1) * weight_BGQK[:, :, :, None, :, None]
         mixed_BGQPC = torch.einsum("bgqpks,bgqksc->bgqpc", weights_BGQPKS, v_BGQKSC)
-        out: Tensor = self.out(mixed_BGQPC.transpose(1, 2).flatten(2))
+        out = self.out(mixed_BGQPC.transpose(1, 2).flatten(2))
         return out

@@ -51,7 +51,7 @@ class _LocalAttention(Mixer):
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
         """In blocks as long as the window, each of which sees itself and the block before: memory grows with T, not with T²."""
         tokens, window = x_BTD.shape[1], self.window
-        x_BNWD = F.pad(x_BTD, (0, 0, 0, -tokens % window)).unflatten(1, (-1, window))
+        x_BNWD = F.pad(x_BTD, (0, 0, 0, -tokens % window)).view(len(x_BTD), -1, window, x_BTD.shape[2])
         kv_BNWE = self.kv(x_BNWD)
         kv_BNJE = torch.cat((F.pad(kv_BNWE, (0, 0, 0, 0, 1, 0))[:, :-1], kv_BNWE), dim=2)
         place_W, place_J = torch.arange(window, device=x_BTD.device), torch.arange(-window, window, device=x_BTD.device)
@@ -70,7 +70,7 @@ class _LocalAttention(Mixer):
             start_BQ = query_BQ - layout.documents.inside(query_BQ).view_as(query_BQ)
         place_BQW = query_BQ[..., None] - torch.arange(self.window - 1, -1, -1, device=x_BTD.device)
         seen_BQW = place_BQW >= start_BQ[..., None]
-        x_BQWD = pick(x_BTD, place_BQW.clamp(min=0).flatten(1)).unflatten(1, place_BQW.shape[1:])
+        x_BQWD = pick(x_BTD, place_BQW.clamp(min=0).flatten(1)).view(*place_BQW.shape, x_BTD.shape[2])
         q_BQ1D = self.q(pick(x_BTD, query_BQ))[:, :, None]
         return self._attend(q_BQ1D, self.kv(x_BQWD), seen_BQW[:, :, None])[:, :, 0]
 
@@ -86,7 +86,8 @@ class _LocalAttention(Mixer):
 
     def _attend(self, q_BNWD: Tensor, kv_BNJE: Tensor, seen_NWJ: Tensor) -> Tensor:
         """Of every block by itself; `seen` has dimensions for a block's queries and keys, and any before them."""
-        q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(2, 3) for x in (q_BNWD, *kv_BNJE.chunk(2, dim=-1)))
+        three = (q_BNWD, *kv_BNJE.chunk(2, dim=-1))
+        q, k, v = (x.reshape(*x.shape[:3], self.heads, -1).transpose(2, 3) for x in three)
         mixed_BNHWC = F.scaled_dot_product_attention(q, k, v, attn_mask=seen_NWJ.unsqueeze(-3))
         out: Tensor = self.out(mixed_BNHWC.transpose(2, 3).flatten(3))
         return out

@@ -57,7 +57,7 @@ class _Lstm(Mixer):
     def read(self, x_BTD: Tensor, state: LstmState | None) -> tuple[Tensor, LstmState]:
         """Go on from a state: hidden and cell state of every layer."""
         pieces = []
-        for piece_BTD in x_BTD.split(STEPS, dim=1):
+        for piece_BTD in torch.split(x_BTD, STEPS, dim=1):
             out_BTD, state = self.cell(piece_BTD, state)
             pieces.append(out_BTD)
         assert state is not None
