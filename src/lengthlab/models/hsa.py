@@ -7,6 +7,7 @@ delayed training switches off, chunk memory included, and `attend`, inside each 
 
 from __future__ import annotations
 
+from lengthlab.errors import require_whole
 from lengthlab.models import compose
 from lengthlab.models.attention.chunk_memory import ChunkMemory
 from lengthlab.models.attention.chunk_weights import ChunkWeights
@@ -45,6 +46,7 @@ def lstm_hsa(
     >>> network.has_state
     True
     """
+    require_whole(chunk, "model.chunk", 1)
     around = chosen(Norm, norm)
     local = LocalAttention(heads, 2 * chunk if window is None else window)
     read: tuple[Part, ...] = (HierarchicalAttention(heads, chunks, weights), local)

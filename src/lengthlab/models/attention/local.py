@@ -86,8 +86,9 @@ class _LocalAttention(Mixer):
 
     def _attend(self, q_BNWD: Tensor, kv_BNJE: Tensor, seen_NWJ: Tensor) -> Tensor:
         """Of every block by itself; `seen` has dimensions for a block's queries and keys, and any before them."""
+        heads = (self.heads, q_BNWD.shape[3] // self.heads)
         three = (q_BNWD, *kv_BNJE.chunk(2, dim=-1))
-        q, k, v = (x.reshape(*x.shape[:3], self.heads, -1).transpose(2, 3) for x in three)
+        q, k, v = (x.reshape(*x.shape[:3], *heads).transpose(2, 3) for x in three)
         mixed_BNHWC = F.scaled_dot_product_attention(q, k, v, attn_mask=seen_NWJ.unsqueeze(-3))
         out: Tensor = self.out(mixed_BNHWC.transpose(2, 3).flatten(3))
         return out
