@@ -9,6 +9,7 @@ Shapes: B samples, T tokens, D width, Q positions at which outputs are wanted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor, nn
@@ -32,9 +33,14 @@ class LaidOut(nn.Module):
         return False
 
     @property
+    def parts(self) -> Iterable[nn.Module]:
+        """The modules in it that it hands the layout on to."""
+        return self.children()
+
+    @property
     def has_state(self) -> bool:
         """Whether it, and all in it, can go on from a state: `read(x_BTD, state, layout) -> (x_BQD, state)`."""
-        return all(map(has_state, self.children()))
+        return all(map(has_state, self.parts))
 
 
 class Mixer(LaidOut):
@@ -142,5 +148,5 @@ def padded_parts(body: nn.Module) -> list[str]:
     if is_tokenwise(body) or (isinstance(body, Mixer) and type(body).forward is not Mixer.forward):
         return []
     if isinstance(body, LaidOut) and not isinstance(body, Mixer):
-        return [name for child in body.children() for name in padded_parts(child)]
+        return [name for part in body.parts for name in padded_parts(part)]
     return [type(body).__name__]

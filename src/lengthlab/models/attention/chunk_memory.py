@@ -6,6 +6,7 @@ landmark, C channels of a head, E = 2C for keys and values.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from lengthlab.models.attention.chunks import Chunks, Page
 from lengthlab.models.compose import Part, keep_name
 from lengthlab.models.layout import PLAIN, Layout
 from lengthlab.models.linear import Linear
-from lengthlab.models.mixer import LaidOut, has_state, read, run
+from lengthlab.models.mixer import LaidOut, read, run
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ class _ChunkMemory(LaidOut):
         self.inside = inside
 
     @property
-    def has_state(self) -> bool:
-        return has_state(self.inside)
+    def parts(self) -> Iterable[nn.Module]:
+        return (self.inside,)
 
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         padded_BTD = x_BTD if layout.documents is None else layout.documents.pad(x_BTD)

@@ -75,6 +75,10 @@ class _HierarchicalAttention(Mixer):
         self.r = Linear(width, width)
         self.out = Linear(width, width)
 
+    @property
+    def lacks(self) -> str:
+        return "hierarchical attention has no kernel, and copies the chunks it reads"
+
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
         """All queries at once: the plain form."""
         return self._attend(x_BTD, layout.index(x_BTD.shape[1], x_BTD.device), self._chunks(layout))
