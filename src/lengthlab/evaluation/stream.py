@@ -17,7 +17,7 @@ from lengthlab.tasks import IGNORE
 
 LONG = 2**15
 """Tokens of a sequence, up to which it is read at once."""
-PIECE = 2**13
+PIECE = 2**12
 """Tokens of a piece."""
 
 

@@ -58,8 +58,8 @@ class Chunks:
     >>> page = Page(torch.eye(3).view(1, 1, 3, 3), torch.arange(12.0).view(1, 1, 3, 2, 2))
     >>> chunks = Chunks(size=2, pages=(page,))
     >>> score, chunk, seen = chunks.best(torch.tensor([[[[0.0, 3.0, 9.0]]]]), torch.tensor([[5]]), most=2)
-    >>> chunk.tolist(), seen.tolist()  # of 5 tokens before it, a query has seen two chunks; most recent first
-    ([[[[2, 1]]]], [[[[False, True]]]])
+    >>> chunk.tolist(), seen.tolist()  # most recent first, and not the one that token 5 is in itself
+    ([[[[1, 0]]]], [[[[True, True]]]])
     """
 
     size: int
