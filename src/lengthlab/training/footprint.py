@@ -65,7 +65,8 @@ def _weight_bytes(run: Run) -> int:
 def measuring_bytes(run: Run, length: int) -> dict[str, int]:
     """By what they are for: weights, and the samples of a length that are drawn at once."""
     tokens, questions, drawn = tokens_of(run.task, length), len(run.task.questions), drawn_together(length)
+    samples = "1 sample" if drawn == 1 else f"{drawn} samples"
     return {
         f"{count_parameters(run.blueprint):,} parameters (width)": FLOAT_BYTES * count_parameters(run.blueprint),
-        f"{drawn} samples of length {length}, where it is measured (evaluate)": TOKEN_BYTES * drawn * tokens * (1 + questions),
+        f"{samples} of length {length}, where it is measured (evaluate)": TOKEN_BYTES * drawn * tokens * (1 + questions),
     }
