@@ -93,6 +93,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 def encode(chunk: np.ndarray, encoder: Any) -> tuple[np.ndarray, np.ndarray]:
     if not hasattr(encoder, "layers"):
+        chunk = chunk / np.sqrt((chunk**2).mean(axis=1, keepdims=True) + 1e-6) * encoder.norm.weight.detach().numpy()
         return chunk, chunk.mean(axis=0)
     x = np.concatenate((chunk, encoder.cls_D.detach().numpy()[None]))
     for layer in encoder.layers:
@@ -352,6 +353,17 @@ def test_logits_asked_for_are_those_of_the_whole_with_their_gradients() -> None:
     torch.testing.assert_close(gradients(network, asked), gradients(network, wanted), rtol=0, atol=1e-9)
 
 
+def test_shapes_alone_pass_through_it_and_scores_stay_exact_under_autocast() -> None:
+    network = lstm_hsa(width=WIDTH, heads=HEADS, chunk=SIZE).build(VOCABULARY)
+    assert network.to("meta")(tokens(2, 18).to("meta")).shape == (2, 18, VOCABULARY)
+    chunks = Chunks(SIZE, (Page(numbers(1, 1, 5, 8).float(), numbers(1, 1, 5, SIZE, 4).float()),))
+    r_BGQR, index_BQ = numbers(1, 1, 1, 8, seed=2).float(), torch.tensor([[5 * SIZE]])
+    plain = chunks.best(r_BGQR, index_BQ, most=5)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(chunks.best(r_BGQR, index_BQ, most=5)[0], plain)
+    assert chunks.best(r_BGQR.bfloat16(), index_BQ, most=5)[0].dtype == torch.float32
+
+
 def test_layers_share_one_memory_and_choose_for_themselves() -> None:
     one, three = (lstm_hsa(width=16, heads=2, chunk=4, blocks=blocks).build(5).body.attention for blocks in (1, 3))
     outside = [sum(p.numel() for name, p in body.named_parameters() if "inside" not in name) for body in (one, three)]
@@ -373,6 +385,15 @@ def test_attention_that_is_off_leaves_the_recurrence_and_comes_back_as_it_was() 
     assert all(p.grad is None for p in network.body.attention.parameters())
     switch.open()
     assert torch.equal(network(tokens_BT), on_BTV)
+
+
+def test_attention_that_begins_silent_adds_nothing_at_first() -> None:
+    network = lstm_hsa(width=WIDTH, heads=HEADS, chunk=SIZE, silent=True).build(VOCABULARY)
+    added = []
+    (attend,) = [module for name, module in network.named_modules() if name.endswith("attend")]
+    attend.register_forward_hook(lambda module, inputs, out: added.append(out))
+    network(tokens(2, 18))
+    assert not added[0].any()
 
 
 def test_an_lstm_reads_a_long_sequence_in_pieces_as_at_once() -> None:

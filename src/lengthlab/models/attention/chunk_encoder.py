@@ -40,9 +40,14 @@ class ChunkEncoder(nn.Module):
 
 
 class ChunkMean(nn.Module):
-    """Tokens as they are, and their mean as the summary: the simplest encoder there is."""
+    """Tokens behind a norm, and their mean as the summary: the simplest encoder there is."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.RMSNorm(width, eps=1e-6)
 
     def forward(self, x_MSD: Tensor) -> tuple[Tensor, Tensor]:
+        x_MSD = self.norm(x_MSD)
         return x_MSD, x_MSD.mean(dim=1)
 
 

@@ -27,8 +27,8 @@ class ChunkMemory:
     """A part, and around it the memory that its hierarchical attention reads (hierarchical.py).
 
     What comes in is cut into chunks, each of which is encoded by itself: in both directions, with a CLS token whose output
-    becomes the landmark; with 0 layers of `encoder`, tokens stay as they are and the landmark is made of their mean. A chunk is
-    in the memory when it is complete.
+    becomes the landmark. With 0 layers of `encoder`, tokens are only normed, and the landmark is made of their mean. A chunk
+    is in the memory when it is complete.
     """
 
     part: Part
@@ -51,7 +51,7 @@ class ChunkMemory:
 
     def build(self, width: int) -> nn.Module:
         require(width % self.heads == 0, f"model.heads = {self.heads} does not divide model.width = {width}")
-        encoder = ChunkEncoder(width, self.heads, self.encoder) if self.encoder else ChunkMean()
+        encoder = ChunkEncoder(width, self.heads, self.encoder) if self.encoder else ChunkMean(width)
         return _ChunkMemory(self, width, encoder, keep_name(self.part).build(width))
 
 

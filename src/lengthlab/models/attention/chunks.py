@@ -11,6 +11,7 @@ landmark, C channels of a head, E = 2C for keys and values, Q queries, K chunks 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -120,8 +121,7 @@ class Chunks:
         full = self.pages
         if full and full[-1].number < PAGE:
             page, full = full[-1].then(page), full[:-1]
-        ends = [*range(PAGE, page.number, PAGE), page.number]
-        new = (page.part(end - PAGE if end % PAGE == 0 else end // PAGE * PAGE, end) for end in ends)
+        new = (page.part(start, start + PAGE) for start in range(0, page.number, PAGE))
         return replace(self, pages=_on_host((*full, *new)))
 
     def _placed(self) -> Iterator[tuple[int, Page]]:
@@ -149,7 +149,9 @@ def choose(score_N: Tensor, chunk_N: Tensor, most: int) -> tuple[Tensor, Tensor]
 
 
 def _scores(r_BGQR: Tensor, landmark_BGNR: Tensor) -> Tensor:
-    with torch.autocast(r_BGQR.device.type, enabled=False):
+    kind = r_BGQR.device.type
+    known = torch.amp.is_autocast_available(kind)  # not of tensors without memory
+    with torch.autocast(kind, enabled=False) if known else nullcontext():
         scores: Tensor = _exact(r_BGQR) @ _exact(landmark_BGNR).transpose(2, 3) / r_BGQR.shape[3] ** 0.5
     return scores
 
