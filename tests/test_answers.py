@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.generation import generate
-from lengthlab.models import Lstm, Model, chain, hybrid_block, lstm, parallel, residual
+from lengthlab.models import Lstm, Model, chain, hybrid_block, lstm, lstm_hsa, parallel, residual
 from lengthlab.models.attention.positions import is_biased
 from lengthlab.models.layout import Layout
 from lengthlab.models.mixer import Mixer
@@ -294,6 +294,7 @@ def by_hand(network: nn.Module, batch: Batch, question: str) -> Tensor:
 
 BODIES = {
     "with a state": chain(residual(Lstm()), parallel(Lstm(layers=2), Lstm())),
+    "with a memory of chunks": lstm_hsa(16, heads=2, chunk=2, chunks=2).body,
     "without one": hybrid_block(16, blocks=1, heads=2).body,
 }
 
@@ -303,7 +304,7 @@ def test_a_network_that_reads_its_own_answers_says_what_it_says_token_by_token(b
     torch.manual_seed(0)
     task = TASKS["copy"]
     network = Model("own", 16, BODIES[body]).build(task.vocabulary).eval()
-    assert network.has_state == (body == "with a state")
+    assert network.has_state == (body != "without one")
     batch = task.sample(5, (1, 6), torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert torch.equal(generate(network, batch), by_hand(network, batch, "copy"))

@@ -127,7 +127,7 @@ HUGE = 10**12
     [
         ({"batch": HUGE}, f"50 batches of {HUGE} sequences"),
         ({"task": own_tasks.Parity(), "lengths": (1, HUGE)}, "50 batches of 4 sequences of 1000000000003 tokens"),
-        ({"task": own_tasks.Parity(), "evaluate": (HUGE,)}, f"50 samples of length {HUGE}, where it is measured (evaluate)"),
+        ({"task": own_tasks.Parity(), "evaluate": (HUGE,)}, f"1 sample of length {HUGE}, where it is measured (evaluate)"),
         ({"model": lstm(width=10**6)}, "8,000,424,000,208 parameters, their gradients and averages (width)"),
     ],
 )
@@ -144,7 +144,7 @@ def test_sizes_without_end_are_refused_with_the_memory_they_would_need(
 def test_a_finished_run_is_not_measured_where_not_even_the_samples_have_room(tmp_path: Path) -> None:
     result = train(run_of(lstm(width=8), task=own_tasks.Parity()), tmp_path)
     before = (result.folder.path / "result.json").read_bytes()
-    with pytest.raises(LabError, match=f"50 samples of length {HUGE}"):
+    with pytest.raises(LabError, match=f"1 sample of length {HUGE}"):
         result.accuracy(HUGE)
     assert (result.folder.path / "result.json").read_bytes() == before
 

@@ -73,7 +73,7 @@ def models(name: str | None, as_json: bool) -> None:
     parameters, what delay switches off.
     """
     if name is None:
-        kinds = ("Part", "Positions", "Scores")
+        kinds = ("Part", "Positions", "Scores", "ChunkWeights")
         choices = {f"{kebab(kind)}={part}": about for kind in kinds for part, about in names_in("models", kind).items()}
         _list(names_in("models", "AnyModel") | choices, as_json)
         return

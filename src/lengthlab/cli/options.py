@@ -75,15 +75,26 @@ class Asked:
 
 
 class Lengths(click.ParamType):  # type: ignore[type-arg]  # older click cannot be subscripted
-    """`25,50,100`"""
+    """`25,50,100`, `1e6`"""
 
     name = "lengths"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         try:
-            lengths = tuple(int(part) for part in str(value).split(","))
-        except ValueError:
+            lengths = tuple(map(_whole, str(value).split(",")))
+        except (ValueError, OverflowError):
             lengths = ()
         if not lengths or min(lengths) < 1:
             self.fail(f"'{value}': write lengths as whole numbers from 1, like 25,50,100", param, ctx)
         return lengths
+
+
+def _whole(text: str) -> int:
+    """
+    >>> _whole("25"), _whole("1e6")
+    (25, 1000000)
+    """
+    number = float(text) if "e" in text.lower() else int(text)
+    if number != int(number):
+        raise ValueError(text)
+    return int(number)

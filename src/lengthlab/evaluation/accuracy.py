@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from lengthlab.evaluation.cores import map_batches
 from lengthlab.evaluation.generation import generate
+from lengthlab.evaluation.stream import is_streamed, say_in_pieces
 from lengthlab.models.layout import Layout
-from lengthlab.models.model import logits, position_limit, require_position
+from lengthlab.models.model import Network, logits, position_limit, require_position
 from lengthlab.spec.seeds import seed_for
 from lengthlab.store.rows import Count
 from lengthlab.tasks import ALL, IGNORE, Batch, Task
@@ -24,6 +25,8 @@ from lengthlab.tasks.batch import join
 SAMPLES = 1000
 DRAWN = 50
 """Samples are drawn so many at a time, each draw with a seed of its own: the set does not depend on the memory at hand."""
+DRAWN_LENGTH = 2**21
+"""The lengths of samples that are drawn together add up to this at the most: of long ones, fewer at a time."""
 TOKENS = {"cpu": 2**16, "cuda": 2**18}
 """Tokens in one forward pass at the most, so that memory does not grow with the number of samples. A GPU walks many sequences
 as fast as few; at width 256 so many tokens take about 1.6 GB, and where that is too much, half as many are tried.
@@ -97,7 +100,10 @@ def _predict(network: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, dict
         if task.free_running:
             return generate(network, batch), {question: batch.target[question] for question in task.questions}
         layout, wanted = layout_of(batch, task.questions)
-        return logits(network, batch.tokens_BT[:, :-1], layout).argmax(dim=-1), wanted
+        read_BT = batch.tokens_BT[:, :-1]
+        if is_streamed(network, read_BT.shape[1], layout):
+            return say_in_pieces(cast(Network, network), read_BT, layout.query_BQ), wanted
+        return logits(network, read_BT, layout).argmax(dim=-1), wanted
     except torch.OutOfMemoryError:
         half = len(batch.tokens_BT) // 2
         if half == 0:
@@ -132,9 +138,19 @@ def layout_of(batch: Batch, questions: Sequence[str]) -> tuple[Layout, dict[str,
 
 def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iterator[Batch]:
     """The fixed samples of a length. Drawn on the CPU whatever the model runs on, so that all models meet the same."""
-    for start in range(0, samples, DRAWN):
+    drawn = drawn_together(length)
+    for start in range(0, samples, drawn):
         generator = torch.Generator().manual_seed(seed_for("evaluation", seed, length, start))
-        yield task.as_measured.sample(min(DRAWN, samples - start), (length, length), generator)
+        yield task.as_measured.sample(min(drawn, samples - start), (length, length), generator)
+
+
+def drawn_together(length: int) -> int:
+    """How many samples of a length are drawn at a time.
+
+    >>> drawn_together(25), drawn_together(1_000_000)
+    (50, 2)
+    """
+    return max(1, min(DRAWN, DRAWN_LENGTH // length))
 
 
 def together(draws: Iterable[Batch], device: torch.device) -> Iterator[Batch]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from lengthlab.evaluation.stream import PIECE
 from lengthlab.models.layout import Layout
 from lengthlab.models.model import Network, logits
 from lengthlab.tasks import IGNORE, Batch
@@ -53,9 +54,11 @@ class _Reader:
     def last_logits(self, tokens_BT: Tensor, column: int) -> Tensor:
         """logits_BV after this column."""
         if isinstance(self.network, Network) and self.network.has_state and self.position_BT is None:
-            logits_BTV, self.state = self.network.read(tokens_BT[:, self.read : column + 1], self.state)
+            for piece_BT in torch.split(tokens_BT[:, self.read : column + 1], PIECE, dim=1):
+                last_B1 = torch.full((len(piece_BT), 1), piece_BT.shape[1] - 1, device=piece_BT.device)
+                logits_B1V, self.state = self.network.read(piece_BT, self.state, Layout(query_BQ=last_B1))
             self.read = column + 1
-            return logits_BTV[:, -1]
+            return logits_B1V[:, 0]
         position_BT = None if self.position_BT is None else self.position_BT[:, : column + 1]
         query_B1 = torch.full((len(tokens_BT), 1), column, device=tokens_BT.device)
         return logits(self.network, tokens_BT[:, : column + 1], Layout(position_BT, query_B1))[:, 0]

@@ -10,9 +10,15 @@ from lengthlab.models.activations import Gelu as Gelu
 from lengthlab.models.activations import Relu as Relu
 from lengthlab.models.activations import Silu as Silu
 from lengthlab.models.attention.alibi import Alibi as Alibi
+from lengthlab.models.attention.chunk_memory import ChunkMemory as ChunkMemory
+from lengthlab.models.attention.chunk_weights import BrokenStick as BrokenStick
+from lengthlab.models.attention.chunk_weights import ChunkWeights as ChunkWeights
+from lengthlab.models.attention.chunk_weights import SoftmaxOfChunks as SoftmaxOfChunks
 from lengthlab.models.attention.entmax import AdaptiveEntmax as AdaptiveEntmax
 from lengthlab.models.attention.entmax import Entmax as Entmax
+from lengthlab.models.attention.hierarchical import HierarchicalAttention as HierarchicalAttention
 from lengthlab.models.attention.learned import Learned as Learned
+from lengthlab.models.attention.local import LocalAttention as LocalAttention
 from lengthlab.models.attention.positions import NoPositions as NoPositions
 from lengthlab.models.attention.positions import Positions as Positions
 from lengthlab.models.attention.randomized import Randomized as Randomized
@@ -37,6 +43,7 @@ from lengthlab.models.compose import silent as silent
 from lengthlab.models.decoder import gpt2 as gpt2
 from lengthlab.models.decoder import llama as llama
 from lengthlab.models.decoder import t5_decoder as t5_decoder
+from lengthlab.models.hsa import lstm_hsa as lstm_hsa
 from lengthlab.models.layout import Documents as Documents
 from lengthlab.models.layout import Layout as Layout
 from lengthlab.models.mixer import Mixer as Mixer
@@ -76,8 +83,11 @@ MODELS: dict[str, Callable[..., Model]] = {
 DECODERS: dict[str, Callable[..., Model]] = {"gpt2": gpt2, "llama": llama, "t5-decoder": t5_decoder}
 """Those of neighbouring papers."""
 
+LONG_MEMORY: dict[str, Callable[..., Model]] = {"lstm-hsa": lstm_hsa}
+"""Recurrences that find again what they read long ago."""
+
 NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
-    AnyModel: {**MODELS, **DECODERS, "model": Model, "module": Module, "causal-lm": CausalLm},
+    AnyModel: {**MODELS, **DECODERS, **LONG_MEMORY, "model": Model, "module": Module, "causal-lm": CausalLm},
     Part: {
         "chain": Chain,
         "parallel": Parallel,
@@ -87,6 +97,9 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "silent": Silent,
         "lstm": Lstm,
         "attention": Attention,
+        "local-attention": LocalAttention,
+        "hierarchical-attention": HierarchicalAttention,
+        "chunk-memory": ChunkMemory,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
         "dropout": Dropout,
@@ -98,6 +111,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
     },
     PositionIds: {"position-ids": PositionIds},
     Activation: {"relu": Relu, "gelu": Gelu, "silu": Silu},
+    ChunkWeights: {"stick-breaking": BrokenStick, "softmax": SoftmaxOfChunks},
     Norm: {"layer-norm": LayerNorm, "rms-norm": RmsNorm},
     Positions: {
         "rope": Rope,

@@ -9,11 +9,13 @@ Shapes: B documents, T tokens of the longest, N tokens of all; D width, Q positi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from lengthlab.models.attention.chunks import Chunks
 
 
 class Documents:
@@ -69,18 +71,25 @@ class Layout:
     `position_BT`: position ids, where the task has its own; else a token's position is its index in its sequence. Where a token
     has several ids, they are (B, T, K), and only vectors at the embedding can take them (position_table.py).
     `query_BQ`: where outputs are wanted; everywhere, if None. `documents`: x_BTD is one row of them (B is 1, T is N).
+    `chunks`: the memory that hierarchical attention reads, made by the `ChunkMemory` around it.
     """
 
     position_BT: Tensor | None = None
     query_BQ: Tensor | None = None
     documents: Documents | None = None
+    chunks: Chunks | None = None
+
+    @property
+    def everywhere(self) -> Layout:
+        """The same tokens with outputs everywhere."""
+        return replace(self, query_BQ=None)
 
     @property
     def padded(self) -> Layout:
         """The same tokens as a padded batch with outputs everywhere: what a mixer's plain method is written for."""
         if self.documents is None or self.position_BT is None:
-            return Layout(self.position_BT)
-        return Layout(self.documents.pad(self.position_BT))
+            return Layout(self.position_BT, chunks=self.chunks)
+        return Layout(self.documents.pad(self.position_BT), chunks=self.chunks)
 
     def index(self, tokens: int, device: torch.device) -> Tensor:
         """index_BQ of the tokens with a query, in their sequence; B may be 1 for all."""

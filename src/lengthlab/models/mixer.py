@@ -9,6 +9,7 @@ Shapes: B samples, T tokens, D width, Q positions at which outputs are wanted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor, nn
@@ -31,12 +32,23 @@ class LaidOut(nn.Module):
         """Whether it treats every token by itself."""
         return False
 
+    @property
+    def parts(self) -> Iterable[nn.Module]:
+        """The modules in it that it hands the layout on to."""
+        return self.children()
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it, and all in it, can go on from a state: `read(x_BTD, state, layout) -> (x_BQD, state)`."""
+        return all(map(has_state, self.parts))
+
 
 class Mixer(LaidOut):
     """Subclass it and write `mix`. `examples/gru_hybrid.py` is a whole one.
 
     A mixer that can be faster than its plain method overrides `forward` as well, and is held against `mix` by a test.
-    One that can go on from a state also has `read(x_BTD, state) -> (x_BTD, state)`, `state` being None at the start.
+    One that can go on from a state also has `read(x_BTD, state) -> (x_BTD, state)`, `state` being None at the start; or, where
+    outputs cost much, `read_at(x_BTD, state, layout) -> (x_BQD, state)`.
 
     >>> import torch
     >>> class Shift(Mixer):
@@ -56,6 +68,15 @@ class Mixer(LaidOut):
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
         """x_BTD of x_BTD: a padded batch, outputs everywhere; `layout` has position ids, where the task has its own."""
         raise NotImplementedError(f"{type(self).__name__} is a Mixer without the method 'mix'")
+
+    @property
+    def has_state(self) -> bool:
+        return hasattr(self, "read") or type(self).read_at is not Mixer.read_at
+
+    def read_at(self, x_BTD: Tensor, state: Any, layout: Layout) -> tuple[Tensor, Any]:
+        """`read` where outputs are wanted; positions in the layout are those in this piece."""
+        out_BTD, after = self.read(x_BTD, state)  # type: ignore[operator]
+        return pick(out_BTD, layout.query_BQ), after
 
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         if layout.documents is None:
@@ -80,11 +101,14 @@ def run(module: nn.Module, x_BTD: Tensor, layout: Layout) -> Tensor:
     return out
 
 
-def read(module: nn.Module, x_BTD: Tensor, state: Any) -> tuple[Tensor, Any]:
-    """`module(x)` for tokens that come after those that `state` has seen (None: none), and the state after them."""
+def read(module: nn.Module, x_BTD: Tensor, state: Any, layout: Layout = PLAIN) -> tuple[Tensor, Any]:
+    """`module(x)` for tokens that come after those that `state` has seen (None: none), where the layout wants outputs, and the
+    state after them.
+    """
     if is_tokenwise(module) or is_switched_off(module):
-        return module(x_BTD), None
-    out: tuple[Tensor, Any] = module.read(x_BTD, state)  # type: ignore[operator]
+        return run(module, x_BTD, layout), None
+    reads = module.read_at if isinstance(module, Mixer) else module.read
+    out: tuple[Tensor, Any] = reads(x_BTD, state, layout)  # type: ignore[operator]
     return out
 
 
@@ -92,9 +116,7 @@ def has_state(module: nn.Module) -> bool:
     """Whether a module, and all in it, can go on from a state."""
     if is_tokenwise(module) or is_switched_off(module):
         return True
-    if isinstance(module, Mixer):
-        return hasattr(module, "read")
-    return isinstance(module, LaidOut) and all(map(has_state, module.children()))
+    return isinstance(module, LaidOut) and module.has_state
 
 
 def is_switched_off(module: nn.Module) -> bool:
@@ -126,5 +148,5 @@ def padded_parts(body: nn.Module) -> list[str]:
     if is_tokenwise(body) or (isinstance(body, Mixer) and type(body).forward is not Mixer.forward):
         return []
     if isinstance(body, LaidOut) and not isinstance(body, Mixer):
-        return [name for child in body.children() for name in padded_parts(child)]
+        return [name for part in body.parts for name in padded_parts(part)]
     return [type(body).__name__]

@@ -104,9 +104,11 @@ class Network(nn.Module):
         """Whether it can go on from a state: all its mixers can, and nothing but the order of tokens places them."""
         return self.positions is None and has_state(self.body)
 
-    def read(self, tokens_BT: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """logits_BTV of tokens that come after those that `state` has seen (None: none), and the state after them."""
-        x_BTD, after = read(self.body, self.embedding(tokens_BT), state)
+    def read(self, tokens_BT: Tensor, state: Any, layout: Layout = PLAIN) -> tuple[Tensor, Any]:
+        """logits_BTV of tokens that come after those that `state` has seen (None: none), and the state after them. A layout may
+        want logits at a few of these tokens, or at none.
+        """
+        x_BTD, after = read(self.body, self.embedding(tokens_BT), state, layout)
         return self._say(x_BTD), after
 
 

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
+from lengthlab.models.attention.chunk_memory import ChunkMemory
+from lengthlab.models.attention.chunk_weights import ChunkWeights
+from lengthlab.models.attention.hierarchical import HierarchicalAttention
+from lengthlab.models.attention.local import LocalAttention
 from lengthlab.models.attention.positions import Positions
 from lengthlab.models.attention.scores import Scores
 from lengthlab.models.attention.softmax import Attention
@@ -65,6 +69,8 @@ def _inner(part: Part) -> list[tuple[str, Part]]:
         return name_parts(part.parts)
     if isinstance(part, Residual):
         return name_parts([part.part])
+    if isinstance(part, ChunkMemory):
+        return [("inside", keep_name(part.part))]
     return [("0", keep_name(part.part))] if isinstance(part, Repeat) else []
 
 
@@ -75,6 +81,8 @@ def _about(part: Part) -> str:
     if isinstance(part, Attention):
         positions, scores = name_of(Positions, part.positions), name_of(Scores, part.scores)
         return f"attention, {part.heads} heads, positions {positions}, scores {scores}"
+    if isinstance(part, (ChunkMemory, HierarchicalAttention, LocalAttention)):
+        return _about_long_memory(part)
     if isinstance(part, (Mlp, GatedMlp)):
         between = "" if part == Mlp(part.factor) else f", {kebab(type(part.activation).__name__)}"
         return f"{kebab(type(part).__name__)}, {part.factor} times as wide inside{between}"
@@ -86,6 +94,15 @@ def _about(part: Part) -> str:
         norm = "LN" if part.norm == LayerNorm() else kebab(type(part.norm).__name__)
         return f"x + ...({norm}(x))" if part.pre else f"{norm}(x + ...)"
     return "side by side, outputs added" if isinstance(part, Parallel) else kebab(type(part).__name__)
+
+
+def _about_long_memory(part: ChunkMemory | HierarchicalAttention | LocalAttention) -> str:
+    if isinstance(part, LocalAttention):
+        return f"local attention, {part.heads} heads, the last {part.window} tokens"
+    if isinstance(part, HierarchicalAttention):
+        weights = name_of(ChunkWeights, part.weights)
+        return f"hierarchical attention, {part.heads} heads, {part.chunks} chunks, weights {weights}"
+    return f"memory of chunks of {part.chunk} tokens, encoder layers {part.encoder}, heads for keys and values {part.kv_heads}"
 
 
 def _first(module: nn.Module) -> nn.Module:

@@ -25,23 +25,26 @@ class Links(nn.Sequential, LaidOut):
         return all(is_tokenwise(link) for link in self)
 
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
-        links = list(self)
-        mixers = [place for place, link in enumerate(links) if not is_tokenwise(link)]
-        last = mixers[-1] if mixers else 0
-        everywhere = Layout(layout.position_BT, None, layout.documents)
+        links, last = list(self), self._last
         for link in links[:last]:
-            x_BTD = run(link, x_BTD, everywhere)
+            x_BTD = run(link, x_BTD, layout.everywhere)
         for link in links[last : last + 1]:
             x_BTD = run(link, x_BTD, layout)
         for link in links[last + 1 :]:  # only wanted outputs are left, and each is treated by itself
             x_BTD = link(x_BTD)
         return x_BTD
 
-    def read(self, x_BTD: Tensor, state: Any) -> tuple[Tensor, Any]:
-        after = {}
-        for name, link in self.named_children():
-            x_BTD, after[name] = read(link, x_BTD, state and state[name])
+    def read(self, x_BTD: Tensor, state: Any, layout: Layout = PLAIN) -> tuple[Tensor, Any]:
+        after, last = {}, self._last
+        for place, (name, link) in enumerate(self.named_children()):
+            wanted = layout if place == last else layout.everywhere  # after the last mixing nothing else is left
+            x_BTD, after[name] = read(link, x_BTD, state and state[name], wanted)
         return x_BTD, after
+
+    @property
+    def _last(self) -> int:
+        """The place of the last link that mixes tokens, or of the first."""
+        return max((place for place, link in enumerate(self) if not is_tokenwise(link)), default=0)
 
 
 class Sum(LaidOut):
@@ -57,10 +60,10 @@ class Sum(LaidOut):
             first = first + other
         return first
 
-    def read(self, x_BTD: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def read(self, x_BTD: Tensor, state: Any, layout: Layout = PLAIN) -> tuple[Tensor, Any]:
         outs, after = [], {}
         for name, part in self.named_children():
-            out, after[name] = read(part, x_BTD, state and state[name])
+            out, after[name] = read(part, x_BTD, state and state[name], layout)
             outs.append(out)
         return torch.stack(outs).sum(dim=0), after
 
@@ -97,9 +100,9 @@ class PostNorm(_Residual):
         out: Tensor = norm(beside + added)
         return out
 
-    def read(self, x_BTD: Tensor, state: Any) -> tuple[Tensor, Any]:
-        added, after = read(self.part, x_BTD, state)
-        return self.norm(x_BTD + added), after
+    def read(self, x_BTD: Tensor, state: Any, layout: Layout = PLAIN) -> tuple[Tensor, Any]:
+        added, after = read(self.part, x_BTD, state, layout)
+        return self.norm(pick(x_BTD, layout.query_BQ) + added), after
 
 
 class PreNorm(_Residual):
@@ -108,6 +111,6 @@ class PreNorm(_Residual):
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         return pick(x_BTD, layout.query_BQ) + run(self.part, self.norm(x_BTD), layout)
 
-    def read(self, x_BTD: Tensor, state: Any) -> tuple[Tensor, Any]:
-        added, after = read(self.part, self.norm(x_BTD), state)
-        return x_BTD + added, after
+    def read(self, x_BTD: Tensor, state: Any, layout: Layout = PLAIN) -> tuple[Tensor, Any]:
+        added, after = read(self.part, self.norm(x_BTD), state, layout)
+        return pick(x_BTD, layout.query_BQ) + added, after

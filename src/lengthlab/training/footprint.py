@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lengthlab.errors import LabError
-from lengthlab.evaluation.accuracy import DRAWN
+from lengthlab.evaluation.accuracy import drawn_together
 from lengthlab.inspection.draws import tokens_of
 from lengthlab.inspection.subject import count_parameters
 from lengthlab.memory import FLOAT_BYTES, TOKEN_BYTES, in_bytes, memory_of
@@ -64,8 +64,9 @@ def _weight_bytes(run: Run) -> int:
 
 def measuring_bytes(run: Run, length: int) -> dict[str, int]:
     """By what they are for: weights, and the samples of a length that are drawn at once."""
-    tokens, questions = tokens_of(run.task, length), len(run.task.questions)
+    tokens, questions, drawn = tokens_of(run.task, length), len(run.task.questions), drawn_together(length)
+    samples = "1 sample" if drawn == 1 else f"{drawn} samples"
     return {
         f"{count_parameters(run.blueprint):,} parameters (width)": FLOAT_BYTES * count_parameters(run.blueprint),
-        f"{DRAWN} samples of length {length}, where it is measured (evaluate)": TOKEN_BYTES * DRAWN * tokens * (1 + questions),
+        f"{samples} of length {length}, where it is measured (evaluate)": TOKEN_BYTES * drawn * tokens * (1 + questions),
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -17,6 +18,9 @@ from lengthlab.models.mixer import Mixer
 from lengthlab.models.recurrence.scan import LstmScan
 
 LstmState = tuple[Tensor, Tensor]
+
+STEPS = 2**15
+"""Tokens in one call at the most: cuDNN refuses 2^16."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,16 @@ class _Lstm(Mixer):
         return "an LSTM of several layers has no kernel: chain LSTMs of one" if self.cell.num_layers > 1 else ""
 
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
-        out_BTD: Tensor = self.cell(x_BTD)[0]
-        return out_BTD
+        return self.read(x_BTD, None)[0]
 
     def read(self, x_BTD: Tensor, state: LstmState | None) -> tuple[Tensor, LstmState]:
         """Go on from a state: hidden and cell state of every layer."""
-        out_BTD, after = self.cell(x_BTD, state)
-        return out_BTD, after
+        pieces = []
+        for piece_BTD in torch.split(x_BTD, STEPS, dim=1):
+            out_BTD, state = self.cell(piece_BTD, state)
+            pieces.append(out_BTD)
+        assert state is not None
+        return (pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)), state
 
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         documents = layout.documents

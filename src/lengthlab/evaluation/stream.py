@@ -1,0 +1,57 @@
+"""Long sequences read in pieces, so that memory does not grow with them but by what a network itself remembers.
+
+A network that can go on from a state (`Network.has_state`) says the same in pieces as at once. Between pieces only the state is
+kept; logits are computed where something is asked.
+
+Shapes: B samples, T tokens, Q positions of a sample at which something is asked, U columns at which any sample is.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.models.layout import Layout
+from lengthlab.models.model import Network
+from lengthlab.tasks import IGNORE
+
+LONG = 2**15
+"""Tokens of a sequence, up to which it is read at once."""
+PIECE = 2**12
+"""Tokens of a piece."""
+
+
+def is_streamed(network: nn.Module, tokens: int, layout: Layout) -> bool:
+    """Whether sequences of so many tokens are read in pieces."""
+    return tokens > LONG and layout.position_BT is None and isinstance(network, Network) and network.has_state
+
+
+@torch.no_grad()
+def say_in_pieces(network: Network, tokens_BT: Tensor, query_BQ: Tensor | None, piece: int = PIECE) -> Tensor:
+    """said_BQ: the most likely token after each position that is asked, or after every one.
+
+    >>> from lengthlab import models
+    >>> network, tokens_BT = models.lstm(width=8).build(vocabulary=5), torch.tensor([[1, 2, 3, 4, 3, 2]])
+    >>> said_BQ = say_in_pieces(network, tokens_BT, torch.tensor([[5, 1]]), piece=4)
+    >>> torch.equal(said_BQ, network(tokens_BT).argmax(dim=-1)[:, [5, 1]])
+    True
+    """
+    said_BT = torch.full_like(tokens_BT, IGNORE)
+    state: object = None
+    for start in range(0, tokens_BT.shape[1], piece):
+        piece_BT = tokens_BT[:, start : start + piece]
+        column_U = _columns(query_BQ, start, piece_BT)
+        layout = Layout(query_BQ=column_U.expand(len(tokens_BT), -1))
+        logits_BUV, state = network.read(piece_BT, state, layout)
+        said_BT[:, start + column_U] = logits_BUV.argmax(dim=-1)
+    return said_BT if query_BQ is None else said_BT.gather(1, query_BQ)
+
+
+def _columns(query_BQ: Tensor | None, start: int, piece_BT: Tensor) -> Tensor:
+    """Where in a piece any sample is asked."""
+    tokens = piece_BT.shape[1]
+    if query_BQ is None:
+        return torch.arange(tokens, device=piece_BT.device)
+    inside = (query_BQ >= start) & (query_BQ < start + tokens)
+    column_U: Tensor = query_BQ[inside].unique() - start  # type: ignore[no-untyped-call]
+    return column_U

@@ -1,0 +1,101 @@
+"""The memory that hierarchical attention reads: chunks of what comes in, encoded once for all layers inside.
+
+Shapes: B samples, T tokens, D width, N chunks, S tokens of a chunk, M = B · N, G groups of heads, R = D / G channels of a
+landmark, C channels of a head, E = 2C for keys and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lengthlab.errors import require, require_whole
+from lengthlab.models.attention.chunk_encoder import ChunkEncoder, ChunkMean
+from lengthlab.models.attention.chunks import Chunks, Page
+from lengthlab.models.compose import Part, keep_name
+from lengthlab.models.layout import PLAIN, Layout
+from lengthlab.models.linear import Linear
+from lengthlab.models.mixer import LaidOut, read, run
+
+
+@dataclass(frozen=True)
+class ChunkMemory:
+    """A part, and around it the memory that its hierarchical attention reads (hierarchical.py).
+
+    What comes in is cut into chunks, each of which is encoded by itself: in both directions, with a CLS token whose output
+    becomes the landmark. With 0 layers of `encoder`, tokens are only normed, and the landmark is made of their mean. A chunk
+    is in the memory when it is complete.
+    """
+
+    part: Part
+    chunk: int = 64
+    """Tokens of a chunk."""
+    heads: int = 8
+    """As many as the attention that reads it has."""
+    kv_heads: int = 1
+    """Keys and values for so many groups of heads, each of which finds chunks of its own."""
+    encoder: int = 1
+    """Layers."""
+
+    def __post_init__(self) -> None:
+        require_whole(self.chunk, "model.chunk", 1)
+        require_whole(self.heads, "model.heads", 1)
+        require_whole(self.kv_heads, "model.kv_heads", 1)
+        require_whole(self.encoder, "model.encoder", 0)
+        shared = self.heads % self.kv_heads == 0
+        require(shared, f"model.kv_heads = {self.kv_heads} does not divide model.heads = {self.heads}")
+
+    def build(self, width: int) -> nn.Module:
+        require(width % self.heads == 0, f"model.heads = {self.heads} does not divide model.width = {width}")
+        encoder = ChunkEncoder(width, self.heads, self.encoder) if self.encoder else ChunkMean(width)
+        return _ChunkMemory(self, width, encoder, keep_name(self.part).build(width))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Where a stream is: all complete chunks, the tokens of the one that is not, and the state of the part inside."""
+
+    chunks: Chunks
+    rest_BTD: Tensor
+    inside: Any
+
+
+class _ChunkMemory(LaidOut):
+    def __init__(self, made_of: ChunkMemory, width: int, encoder: nn.Module, inside: nn.Module) -> None:
+        super().__init__()
+        self.width, self.size, self.groups = width, made_of.chunk, made_of.kv_heads
+        self.encoder = encoder
+        self.landmark = Linear(width, width)
+        self.kv = Linear(width, 2 * width // made_of.heads * made_of.kv_heads)
+        self.inside = inside
+
+    @property
+    def parts(self) -> Iterable[nn.Module]:
+        return (self.inside,)
+
+    def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
+        padded_BTD = x_BTD if layout.documents is None else layout.documents.pad(x_BTD)
+        chunks = Chunks(self.size, (self._page(padded_BTD),))
+        return run(self.inside, x_BTD, replace(layout, chunks=chunks))
+
+    def read(self, x_BTD: Tensor, state: Stream | None, layout: Layout = PLAIN) -> tuple[Tensor, Stream]:
+        """Go on from a state."""
+        state = state or Stream(Chunks(self.size), x_BTD[:, :0], None)
+        rest_BTD = torch.cat((state.rest_BTD, x_BTD), dim=1)
+        complete = rest_BTD.shape[1] // self.size * self.size
+        chunks = state.chunks.extended(self._page(rest_BTD)) if complete else state.chunks
+        out_BTD, inside = read(self.inside, x_BTD, state.inside, replace(layout, chunks=chunks))
+        chunks = replace(chunks, first=chunks.first + x_BTD.shape[1])
+        return out_BTD, Stream(chunks, rest_BTD[:, complete:].clone(), inside)
+
+    def _page(self, x_BTD: Tensor) -> Page:
+        """All complete chunks of these tokens."""
+        number = x_BTD.shape[1] // self.size
+        tokens_MSD, summary_MD = self.encoder(x_BTD[:, : number * self.size].reshape(-1, self.size, self.width))
+        landmark_BNGR = self.landmark(summary_MD).view(len(x_BTD), number, self.groups, self.width // self.groups)
+        kv_BNSGE = self.kv(tokens_MSD).view(len(x_BTD), number, self.size, self.groups, self.kv.out_features // self.groups)
+        return Page(landmark_BNGR.transpose(1, 2), kv_BNSGE.permute(0, 3, 1, 2, 4).contiguous())

@@ -1,0 +1,171 @@
+"""What hierarchical attention remembers: for every complete chunk a landmark to find it by, and its keys and values.
+
+Chunks lie in pages. A sequence that is read at once has one page. A stream adds to its last page until that is full; landmarks
+stay on the device, and where keys and values take more than DEVICE_BYTES there, those of the oldest pages are on the host, from
+which only chosen chunks come back.
+
+Shapes: B samples, G groups of heads that share keys and values, N chunks of a page, S tokens of a chunk, R channels of a
+landmark, C channels of a head, E = 2C for keys and values, Q queries, K chunks that each of them reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+PAGE = 1024
+"""Chunks of a full page."""
+DEVICE_BYTES = 2**28
+"""Of keys and values on the device at the most, once they are more than a page."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Chunks that follow one another."""
+
+    landmark_BGNR: Tensor
+    kv_BGNSE: Tensor
+
+    @property
+    def number(self) -> int:
+        return self.landmark_BGNR.shape[2]
+
+    def then(self, other: Page) -> Page:
+        """This one and what follows it, where its own keys and values are."""
+        kv = torch.cat((self.kv_BGNSE, other.kv_BGNSE.to(self.kv_BGNSE.device)), dim=2)
+        return Page(torch.cat((self.landmark_BGNR, other.landmark_BGNR), dim=2), kv)
+
+    def part(self, start: int, end: int) -> Page:
+        """Some of its chunks, without the memory of the others."""
+        return Page(self.landmark_BGNR[:, :, start:end].clone(), self.kv_BGNSE[:, :, start:end].clone())
+
+    def on_host(self) -> Page:
+        return replace(self, kv_BGNSE=self.kv_BGNSE.cpu())
+
+    def rows(self, row_M: Tensor, device: torch.device) -> Tensor:
+        """Chosen chunks, counted through samples and groups, as (M, S, E)."""
+        rows_ISE = self.kv_BGNSE.flatten(0, 2)
+        return rows_ISE.index_select(0, row_M.to(rows_ISE.device)).to(device)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """All complete chunks so far. Nothing in it changes: what a stream adds is in a new one.
+
+    >>> page = Page(torch.eye(3).view(1, 1, 3, 3), torch.arange(12.0).view(1, 1, 3, 2, 2))
+    >>> chunks = Chunks(size=2, pages=(page,))
+    >>> score, chunk, seen = chunks.best(torch.tensor([[[[0.0, 3.0, 9.0]]]]), torch.tensor([[5]]), most=2)
+    >>> chunk.tolist(), seen.tolist()  # most recent first, and not the one that token 5 is in itself
+    ([[[[1, 0]]]], [[[[True, True]]]])
+    """
+
+    size: int
+    """Tokens of a chunk."""
+    pages: tuple[Page, ...] = ()
+    first: int = 0
+    """The index in its sequence of the first token that is read with these chunks."""
+
+    @property
+    def number(self) -> int:
+        return sum(page.number for page in self.pages)
+
+    @property
+    def groups(self) -> int:
+        return self.pages[0].landmark_BGNR.shape[1]
+
+    @property
+    def largest(self) -> int:
+        """Chunks of the largest page."""
+        return max((page.number for page in self.pages), default=0)
+
+    def best(self, r_BGQR: Tensor, index_BQ: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
+        """score_BGQK, chunk_BGQK, seen_BGQK: the chunks with the highest scores, at most so many, most recent first.
+
+        Scores are r · landmark / sqrt(R), in fp32 at least. Seen are chunks that ended before the query's token; a query that
+        has seen fewer than K chunks is given others, which are not `seen`.
+        """
+        complete_BQ = (index_BQ + self.first) // self.size
+        score = _exact(r_BGQR).new_empty(*r_BGQR.shape[:3], 0)
+        chunk = torch.empty(score.shape, dtype=torch.int64, device=score.device)
+        for start, page in self._placed():
+            chunk_N = torch.arange(start, start + page.number, device=score.device)
+            score_BGQN = _scores(r_BGQR, page.landmark_BGNR)
+            score_BGQN = score_BGQN.masked_fill(chunk_N >= complete_BQ[:, None, :, None], -torch.inf)
+            both = torch.cat((score.flip(-1), score_BGQN), dim=-1)
+            score, chunk = choose(both, torch.cat((chunk.flip(-1), chunk_N.expand_as(score_BGQN)), dim=-1), most)
+        return score, chunk, chunk < complete_BQ[:, None, :, None]
+
+    def fetch(self, chunk_BGQK: Tensor) -> Tensor:
+        """kv_BGQKSE: the keys and values of chosen chunks, on the device of the choice."""
+        row_BG = torch.arange(chunk_BGQK.shape[:2].numel(), device=chunk_BGQK.device).view(*chunk_BGQK.shape[:2], 1, 1)
+        if len(self.pages) == 1:  # no search for what lies where, for which the host would wait for the device
+            (page,) = self.pages
+            out_ISE = page.rows((row_BG * page.number + chunk_BGQK).flatten(), chunk_BGQK.device)
+            return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
+        like = self.pages[0].kv_BGNSE
+        out_ISE = torch.zeros(chunk_BGQK.numel(), *like.shape[3:], dtype=like.dtype, device=chunk_BGQK.device)
+        for start, page in self._placed():
+            here_BGQK = (chunk_BGQK >= start) & (chunk_BGQK < start + page.number)
+            at_M = here_BGQK.flatten().nonzero()[:, 0]
+            if len(at_M):
+                row_M = (row_BG * page.number + chunk_BGQK - start).flatten()[at_M]
+                out_ISE.index_copy_(0, at_M, page.rows(row_M, out_ISE.device))
+        return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
+
+    def extended(self, page: Page) -> Chunks:
+        """And these after them."""
+        full = self.pages
+        if full and full[-1].number < PAGE:
+            page, full = full[-1].then(page), full[:-1]
+        new = (page.part(start, start + PAGE) for start in range(0, page.number, PAGE))
+        return replace(self, pages=_on_host((*full, *new)))
+
+    def _placed(self) -> Iterator[tuple[int, Page]]:
+        start = 0
+        for page in self.pages:
+            yield start, page
+            start += page.number
+
+
+def choose(score_N: Tensor, chunk_N: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The highest scores of the last dimension and their chunks, last first; of equal scores the last are taken.
+
+    >>> choose(torch.tensor([1.0, 5.0, 1.0, 1.0]), torch.arange(4), most=3)
+    (tensor([1., 1., 5.]), tensor([3, 2, 1]))
+    """
+    number = score_N.shape[-1]
+    if number <= most:
+        return score_N.flip(-1), chunk_N.flip(-1)
+    with torch.no_grad():
+        least = score_N.topk(most, dim=-1).values[..., -1:]
+        place_N = torch.arange(number, device=score_N.device)
+        rank_N = torch.where(score_N > least, place_N + number, place_N.where(score_N == least, -1))  # no two alike
+        at_K = rank_N.topk(most, dim=-1).indices.sort(dim=-1, descending=True).values
+    return score_N.gather(-1, at_K), chunk_N.gather(-1, at_K)
+
+
+def _scores(r_BGQR: Tensor, landmark_BGNR: Tensor) -> Tensor:
+    kind = r_BGQR.device.type
+    known = torch.amp.is_autocast_available(kind)  # not of tensors without memory
+    with torch.autocast(kind, enabled=False) if known else nullcontext():
+        scores: Tensor = _exact(r_BGQR) @ _exact(landmark_BGNR).transpose(2, 3) / r_BGQR.shape[3] ** 0.5
+    return scores
+
+
+def _exact(x: Tensor) -> Tensor:
+    """In fp32, or fp64 if it is."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _on_host(pages: tuple[Page, ...]) -> tuple[Page, ...]:
+    """Keys and values of the oldest pages on the host, where all together are too many for the device; not of the last."""
+    room = DEVICE_BYTES
+    placed: list[Page] = []
+    for page in reversed(pages):
+        room -= page.kv_BGNSE.nbytes
+        placed.append(page if room >= 0 or not placed else page.on_host())
+    return tuple(reversed(placed))

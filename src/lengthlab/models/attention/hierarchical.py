@@ -1,0 +1,142 @@
+"""Hierarchical sparse attention (HSA): find a few chunks by their landmarks, then attend inside each of them.
+
+Hu et al. 2025, arXiv 2504.16795. A sequence is cut into chunks of S tokens. With q and r linear in x_t, and only chunks c that
+ended before token t to choose from, t ≥ (c + 1) S:
+
+    s_c = r · landmark_c / sqrt(R)                 K chunks with the highest s, most recent first
+    w = stick-breaking of their s, or softmax      in fp32
+    o = Σ_c w_c · softmax(q · K_c / sqrt(C)) V_c   y = W_o o
+
+There are no positions, so nothing in it depends on how far away a chunk is. The chunk that a token stands in is not seen: that
+is for local attention beside it (local.py) or for a recurrence below.
+
+`ChunkMemory` makes the landmarks, keys and values; all `HierarchicalAttention` inside it reads them, one layer or several, each
+of which chooses for itself.
+
+Shapes: B samples, T tokens, Q of them with a query, D width, H heads, G groups of them with the same keys and values, P = H / G
+heads of a group, C = D / H channels of a head, R = D / G channels of a landmark, N chunks, S tokens of a chunk, K chunks that a
+query reads, E = 2C for keys and values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from lengthlab.errors import LabError, require, require_whole
+from lengthlab.models.attention.chunk_weights import ChunkWeights
+from lengthlab.models.attention.chunks import Chunks
+from lengthlab.models.layout import PLAIN, Layout, pick
+from lengthlab.models.linear import Linear
+from lengthlab.models.mixer import Mixer
+from lengthlab.registry import chosen
+
+GATHERED = 2**23
+"""Numbers that are fetched, or scores that are taken, for queries that are worked on together."""
+
+
+@dataclass(frozen=True)
+class HierarchicalAttention:
+    """Each query reads the few chunks of a `ChunkMemory` around it whose landmarks fit it best.
+
+    >>> from lengthlab.models import ChunkMemory
+    >>> HierarchicalAttention(heads=2, chunks=4).weights
+    BrokenStick()
+    >>> module = ChunkMemory(HierarchicalAttention(heads=2, chunks=4), chunk=8, heads=2).build(width=16)
+    >>> module(torch.randn(1, 100, 16)).shape
+    torch.Size([1, 100, 16])
+    """
+
+    heads: int = 8
+    chunks: int = 8
+    """That a query reads. Much fewer than there are in training, or choosing is not learned."""
+    weights: ChunkWeights | str = "stick-breaking"
+
+    def __post_init__(self) -> None:
+        require_whole(self.heads, "model.heads", 1)
+        require_whole(self.chunks, "model.chunks", 1)
+        object.__setattr__(self, "weights", chosen(ChunkWeights, self.weights))
+
+    def build(self, width: int) -> nn.Module:
+        require(width % self.heads == 0, f"model.heads = {self.heads} does not divide model.width = {width}")
+        assert not isinstance(self.weights, str)
+        return _HierarchicalAttention(width, self.heads, self.chunks, self.weights)
+
+
+class _HierarchicalAttention(Mixer):
+    def __init__(self, width: int, heads: int, most: int, weights: ChunkWeights) -> None:
+        super().__init__()
+        self.heads, self.most, self.weights = heads, most, weights
+        self.q = Linear(width, width)
+        self.r = Linear(width, width)
+        self.out = Linear(width, width)
+
+    @property
+    def lacks(self) -> str:
+        return "hierarchical attention has no kernel, and copies the chunks it reads"
+
+    def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
+        """All queries at once: the plain form."""
+        return self._attend(x_BTD, layout.index(x_BTD.shape[1], x_BTD.device), self._chunks(layout))
+
+    def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
+        """Queries only where outputs are wanted, and some at a time."""
+        x_BQD, chunks, documents = pick(x_BTD, layout.query_BQ), self._chunks(layout), layout.documents
+        if documents is None:
+            return self._attend_in_blocks(x_BQD, layout.index(x_BTD.shape[1], x_BTD.device), chunks)
+        if layout.query_BQ is None:
+            x_BQD = documents.pad(x_BTD)
+            return documents.row(self._attend_in_blocks(x_BQD, PLAIN.index(documents.longest, x_BTD.device), chunks))
+        x_BQD = x_BQD.view(documents.number, -1, x_BQD.shape[2])
+        return self._attend_in_blocks(x_BQD, documents.inside(layout.query_BQ), chunks).flatten(0, 1)[None]
+
+    def read_at(self, x_BTD: Tensor, state: None, layout: Layout) -> tuple[Tensor, None]:
+        """All that it goes on from is in the memory around it."""
+        return self(x_BTD, layout), None
+
+    def _chunks(self, layout: Layout) -> Chunks:
+        if layout.chunks is None:
+            raise LabError(
+                "hierarchical attention reads the chunks of a memory around it: ChunkMemory(HierarchicalAttention())"
+            )
+        channels = {page.kv_BGNSE.shape[4] // 2 for page in layout.chunks.pages}
+        fits = channels <= {self.q.out_features // self.heads}
+        require(
+            fits, f"hierarchical attention has {self.heads} heads, and the ChunkMemory around it another number: model.heads"
+        )
+        return layout.chunks
+
+    def _attend_in_blocks(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
+        """Memory grows with T: what is fetched for a block is let go of, and fetched again for its gradient."""
+        if not chunks.number:
+            return self._attend(x_BQD, index_BQ, chunks)
+        fetched = 2 * self.most * chunks.size * x_BQD.shape[2] // self.heads
+        some = max(1, GATHERED // (len(x_BQD) * chunks.groups * max(fetched, chunks.largest)))
+        blocks = list(zip(torch.split(x_BQD, some, dim=1), torch.split(index_BQ, some, dim=1), strict=True))
+        if len(blocks) < 2:
+            return self._attend(x_BQD, index_BQ, chunks)
+        if not torch.is_grad_enabled():
+            return torch.cat([self._attend(*block, chunks) for block in blocks], dim=1)
+        again = partial(checkpoint, self._attend, use_reentrant=False, preserve_rng_state=False)
+        return torch.cat([again(*block, chunks) for block in blocks], dim=1)
+
+    def _attend(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
+        out: Tensor
+        if not chunks.number:  # nothing to read yet
+            out = self.out(torch.zeros_like(x_BQD))
+            return out
+        groups = chunks.groups
+        r_BGQR = self.r(x_BQD).unflatten(-1, (groups, -1)).transpose(1, 2)
+        q_BGQPC = self.q(x_BQD).unflatten(-1, (groups, self.heads // groups, -1)).transpose(1, 2)
+        score_BGQK, chunk_BGQK, seen_BGQK = chunks.best(r_BGQR, index_BQ, self.most)
+        weight_BGQK = self.weights.weigh(score_BGQK, seen_BGQK).to(x_BQD.dtype)
+        k_BGQKSC, v_BGQKSC = chunks.fetch(chunk_BGQK).chunk(2, dim=-1)
+        inside_BGQPKS = torch.einsum("bgqpc,bgqksc->bgqpks", q_BGQPC, k_BGQKSC) / q_BGQPC.shape[-1] ** 0.5
+        weights_BGQPKS = inside_BGQPKS.softmax(dim=-1) * weight_BGQK[:, :, :, None, :, None]
+        mixed_BGQPC = torch.einsum("bgqpks,bgqksc->bgqpc", weights_BGQPKS, v_BGQKSC)
+        out = self.out(mixed_BGQPC.transpose(1, 2).flatten(2))
+        return out
