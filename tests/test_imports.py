@@ -165,6 +165,14 @@ def test_the_interpreter_agrees_that_reports_need_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
+def test_models_load_neither_torchs_compiler_nor_what_shards_tensors() -> None:
+    """A third of the memory and half of the time of an import, for what few use."""
+    heavy = ("torch._dynamo", "torch.distributed.tensor", "sympy")
+    code = f"import sys, lengthlab.models, lengthlab.training; sys.exit(str([each for each in {heavy} if each in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "[]"
+
+
 @pytest.mark.parametrize("module", sorted(modules()))
 def test_only_declared_libraries_are_imported(module: str) -> None:
     for found in imports_of(module):
