@@ -59,6 +59,7 @@ from lengthlab.models.paper import parallel_branches as parallel_branches
 from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.position_table import PositionIds as PositionIds
+from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
 from lengthlab.registry import register_all
 
@@ -86,6 +87,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "named": Named,
         "silent": Silent,
         "lstm": Lstm,
+        "gru": Gru,
         "attention": Attention,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
