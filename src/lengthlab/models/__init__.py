@@ -61,6 +61,7 @@ from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.position_table import PositionIds as PositionIds
 from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
+from lengthlab.models.recurrence.rnn import Rnn as Rnn
 from lengthlab.registry import register_all
 
 MODELS: dict[str, Callable[..., Model]] = {
@@ -88,6 +89,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "silent": Silent,
         "lstm": Lstm,
         "gru": Gru,
+        "rnn": Rnn,
         "attention": Attention,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
