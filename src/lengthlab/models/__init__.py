@@ -62,6 +62,7 @@ from lengthlab.models.position_table import PositionIds as PositionIds
 from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
 from lengthlab.models.recurrence.rnn import Rnn as Rnn
+from lengthlab.models.recurrence.slstm import SLstm as SLstm
 from lengthlab.registry import register_all
 
 MODELS: dict[str, Callable[..., Model]] = {
@@ -90,6 +91,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "lstm": Lstm,
         "gru": Gru,
         "rnn": Rnn,
+        "slstm": SLstm,
         "attention": Attention,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
