@@ -61,6 +61,7 @@ from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.position_table import PositionIds as PositionIds
 from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
+from lengthlab.models.recurrence.mlstm import MLstm as MLstm
 from lengthlab.models.recurrence.rnn import Rnn as Rnn
 from lengthlab.models.recurrence.slstm import SLstm as SLstm
 from lengthlab.registry import register_all
@@ -92,6 +93,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "gru": Gru,
         "rnn": Rnn,
         "slstm": SLstm,
+        "mlstm": MLstm,
         "attention": Attention,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
