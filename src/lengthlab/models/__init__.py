@@ -61,6 +61,7 @@ from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.position_table import PositionIds as PositionIds
 from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
+from lengthlab.models.recurrence.mamba2 import Mamba2 as Mamba2
 from lengthlab.models.recurrence.mlstm import MLstm as MLstm
 from lengthlab.models.recurrence.rnn import Rnn as Rnn
 from lengthlab.models.recurrence.slstm import SLstm as SLstm
@@ -94,6 +95,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "rnn": Rnn,
         "slstm": SLstm,
         "mlstm": MLstm,
+        "mamba2": Mamba2,
         "attention": Attention,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
