@@ -59,6 +59,7 @@ from lengthlab.models.paper import parallel_branches as parallel_branches
 from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.position_table import PositionIds as PositionIds
+from lengthlab.models.recurrence.gated_deltanet import GatedDeltanet as GatedDeltanet
 from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
 from lengthlab.models.recurrence.mamba2 import Mamba2 as Mamba2
@@ -96,6 +97,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "slstm": SLstm,
         "mlstm": MLstm,
         "mamba2": Mamba2,
+        "gated-deltanet": GatedDeltanet,
         "attention": Attention,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
