@@ -59,6 +59,7 @@ from lengthlab.models.paper import parallel_branches as parallel_branches
 from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.position_table import PositionIds as PositionIds
+from lengthlab.models.recurrence.bilinear import Bilinear as Bilinear
 from lengthlab.models.recurrence.deltaproduct import Deltaproduct as Deltaproduct
 from lengthlab.models.recurrence.gated_deltanet import GatedDeltanet as GatedDeltanet
 from lengthlab.models.recurrence.gru import Gru as Gru
@@ -100,6 +101,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "mamba2": Mamba2,
         "gated-deltanet": GatedDeltanet,
         "deltaproduct": Deltaproduct,
+        "bilinear": Bilinear,
         "attention": Attention,
         "mlp": Mlp,
         "gated-mlp": GatedMlp,
