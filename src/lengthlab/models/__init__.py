@@ -66,6 +66,7 @@ from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
 from lengthlab.models.recurrence.mamba2 import Mamba2 as Mamba2
 from lengthlab.models.recurrence.mlstm import MLstm as MLstm
+from lengthlab.models.recurrence.recurrence import Recurrence as Recurrence
 from lengthlab.models.recurrence.rnn import Rnn as Rnn
 from lengthlab.models.recurrence.slstm import SLstm as SLstm
 from lengthlab.registry import register_all

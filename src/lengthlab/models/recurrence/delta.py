@@ -24,16 +24,15 @@ def walk_delta(
     q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor, s_BHKV: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Step after step."""
-    out = []
     steps = k_BHUK.shape[2] // q_BHTK.shape[2]
-    a_BHU = log_BHU.exp()
-    for at in range(k_BHUK.shape[2]):
-        k_BHK, v_BHV, beta_BH1 = k_BHUK[:, :, at], v_BHUV[:, :, at], beta_BHU[:, :, at, None]
-        s_BHKV = a_BHU[:, :, at, None, None] * s_BHKV
+    after = []
+    for k_BHK, v_BHV, beta_BH, a_BH in zip(*(x.unbind(2) for x in (k_BHUK, v_BHUV, beta_BHU, log_BHU.exp())), strict=True):
+        s_BHKV = a_BH[..., None, None] * s_BHKV
         wrong_BHV = v_BHV - (k_BHK[..., None, :] @ s_BHKV).squeeze(-2)
-        s_BHKV = s_BHKV + k_BHK[..., :, None] * (beta_BH1 * wrong_BHV)[..., None, :]
-        if (at + 1) % steps == 0:
-            out.append((q_BHTK[:, :, at // steps, None] @ s_BHKV).squeeze(-2))
+        s_BHKV = s_BHKV + k_BHK[..., :, None] * (beta_BH[..., None] * wrong_BHV)[..., None, :]
+        after.append(s_BHKV)
+    read = after[steps - 1 :: steps]
+    out = [(q_BHK[..., None, :] @ s_BHKV).squeeze(-2) for q_BHK, s_BHKV in zip(q_BHTK.unbind(2), read, strict=True)]
     return torch.stack(out, dim=2), s_BHKV
 
 

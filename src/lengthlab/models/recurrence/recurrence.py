@@ -30,6 +30,11 @@ class Recurrence(Mixer):
     [1.0, 2.0, 3.0]
     """
 
+    @property
+    def lacks(self) -> str:
+        walks = type(self).read is Recurrence.read
+        return f"{type(self).__name__.strip('_')} knows no way but from token to token" if walks else ""
+
     def walk(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
         """Token after token, as the formula says: what every faster way is held against. `state` is None at the start."""
         raise NotImplementedError(f"{type(self).__name__} is a Recurrence without the method 'walk'")
