@@ -47,7 +47,7 @@ from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import delayed, end_to_end
 from lengthlab.training.state import TrainState
-from small_recurrences import PARTS, WALKERS, WIDTH, built, same, stream
+from small_recurrences import LINEAR, PARTS, WALKERS, WIDTH, built, same, stream
 from small_runs import CPU, small_run
 
 NAMES = ("lstm", "gru", "rnn", "slstm", "mlstm", "mamba2", "gated-deltanet", "deltaproduct", "bilinear")
@@ -289,6 +289,16 @@ def test_exponential_gates_do_not_overflow() -> None:
         assert out_BTD.isfinite().all()
         assert x_BTD.grad.isfinite().all()
         assert same(out_BTD, made.walk(x_BTD, None)[0], 1e-3)
+
+
+@pytest.mark.parametrize("name", [*LINEAR, *WALKERS])
+def test_no_step_depends_on_values_so_that_steps_can_be_captured(name: str) -> None:
+    with torch.device("meta"):  # shapes without numbers: whoever asked for one would fail
+        made, x_BTD = PARTS[name].build(WIDTH), torch.empty(2, 22 if name in WALKERS else 66, WIDTH)
+        out_BTD = made(x_BTD)
+        out_BTD.sum().backward()
+    assert out_BTD.shape == x_BTD.shape
+    assert all(parameter.grad.shape == parameter.shape for parameter in made.parameters())
 
 
 @pytest.mark.parametrize(("beta", "left"), [(0.5, 0.5), (1.0, 0.0), (2.0, -1.0)])
