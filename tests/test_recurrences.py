@@ -33,6 +33,7 @@ from lengthlab.models import (
     MLstm,
     Model,
     Part,
+    Rnn,
     SLstm,
     chain,
     hybrid_block,
@@ -197,7 +198,7 @@ def test_a_recurrence_is_its_formula(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["fp64", "fp32"])
 @pytest.mark.parametrize("name", [name for name in PARTS if name not in WALKERS])
 def test_the_fast_form_equals_the_walk_forward_and_backward(name: str, dtype: torch.dtype) -> None:
-    made, x_BTD = built(name, dtype), stream(140, dtype=dtype).requires_grad_()
+    made, x_BTD = built(name, dtype), stream(90, dtype=dtype).requires_grad_()
     start = tuple(each.detach() for each in made.walk(stream(5, dtype=dtype), None)[1])
     tolerance = 1e-10 if dtype == torch.float64 else 1e-4
     leaves = [x_BTD, *made.parameters()]
@@ -205,7 +206,7 @@ def test_the_fast_form_equals_the_walk_forward_and_backward(name: str, dtype: to
         (slow_BTD, after_slow), (fast_BTD, after_fast) = made.walk(x_BTD, state), made.read(x_BTD, state)
         assert same(slow_BTD, fast_BTD, tolerance)
         assert all(same(one, other, tolerance) for one, other in zip(after_slow, after_fast, strict=True))
-    pull_BTD = stream(140, dtype=dtype, seed=3)
+    pull_BTD = stream(90, dtype=dtype, seed=3)
     slow, fast = (torch.autograd.grad(out_BTD, leaves, pull_BTD) for out_BTD in (slow_BTD, fast_BTD))
     for one, other, leaf in zip(slow, fast, leaves, strict=True):
         assert one.shape == other.shape == leaf.shape
@@ -312,6 +313,33 @@ def test_a_strength_of_two_turns_what_a_key_holds_into_its_opposite(beta: float,
 def test_only_negative_eigenvalues_let_strengths_go_to_two() -> None:
     strongest = [GatedDeltanet(negative_eigenvalues=given).build(8).strongest for given in (False, True)]
     assert strongest == [Deltaproduct(negative_eigenvalues=given).build(8).strongest for given in (False, True)] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("part", "steps", "learns"),
+    [
+        (Rnn(), 250, True),
+        (Bilinear(size=4), 80, True),
+        (GatedDeltanet(heads=2, negative_eigenvalues=True), 80, True),
+        (GatedDeltanet(heads=2), 80, False),
+        (Mamba2(heads=2, state=4), 80, False),
+    ],
+    ids=["rnn", "bilinear", "gated-deltanet, negative", "gated-deltanet", "mamba2"],
+)
+def test_parity_is_learned_by_those_that_can_turn_a_sign(part: Any, steps: int, learns: bool) -> None:
+    torch.manual_seed(0)
+    network = Model("alone", 16, chain(part)).build(vocabulary=2)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
+    for _ in range(steps):
+        bits_BT = torch.randint(2, (16, 10))
+        loss = F.cross_entropy(network(bits_BT).flatten(0, 1), (bits_BT.cumsum(dim=1) % 2).flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        bits_BT = torch.randint(2, (200, 20))
+        right_T = (network(bits_BT).argmax(dim=-1) == bits_BT.cumsum(dim=1) % 2).double().mean(dim=0)
+    assert right_T[:10].min() > 0.95 if learns else right_T[-1] < 0.7
 
 
 # Architectures, runs and files
