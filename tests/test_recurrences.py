@@ -42,6 +42,7 @@ from lengthlab.models import (
 )
 from lengthlab.models.layout import Documents, Layout
 from lengthlab.models.outline import outline
+from lengthlab.models.recurrence import recurrence
 from lengthlab.models.recurrence.delta import walk_delta
 from lengthlab.registry import registered
 from lengthlab.spec.plan import read_plan
@@ -229,6 +230,22 @@ def test_reading_in_pieces_equals_reading_at_once(name: str, cuts: list[int]) ->
     assert same(made(x_BTD), whole_BTD)
     assert all(same(one, other) for one, other in zip(state, after, strict=True))
     assert numbers_in(after) == numbers_in(made.read(x_BTD[:, :1], None)[1])
+
+
+@every
+def test_what_is_only_read_is_read_piece_by_piece(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, x_BTD = built(name), stream(70)
+    whole_BTD, sizes, read = made(x_BTD), [], made.read
+
+    def recorded(x_BTD: Tensor, state: Any) -> Any:
+        sizes.append(x_BTD.shape[1])
+        return read(x_BTD, state)
+
+    monkeypatch.setattr(recurrence, "PIECE", 32)
+    monkeypatch.setattr(made, "read", recorded)
+    with torch.no_grad():
+        assert same(made(x_BTD), whole_BTD)
+    assert sizes == [32, 32, 6]
 
 
 @every

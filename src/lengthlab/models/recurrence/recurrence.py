@@ -14,6 +14,9 @@ from lengthlab.models.mixer import Mixer
 
 State = tuple[Tensor, ...]
 
+PIECE = 2**14
+"""Tokens that are read at once where nothing is learned, so that what is needed meanwhile stays small at any length."""
+
 
 class Recurrence(Mixer):
     """A mixer that goes on from a state. Subclass it and write `walk`; where there is a faster way, `read` as well.
@@ -44,7 +47,11 @@ class Recurrence(Mixer):
         return self.walk(x_BTD, state)
 
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
-        return self.read(x_BTD, None)[0]
+        state, out = None, []
+        for piece_BTD in torch.split(x_BTD, x_BTD.shape[1] if torch.is_grad_enabled() else PIECE, dim=1):
+            piece_BTD, state = self.read(piece_BTD, state)
+            out.append(piece_BTD)
+        return torch.cat(out, dim=1) if len(out) > 1 else out[0]
 
 
 def exact(x: Tensor) -> Tensor:
