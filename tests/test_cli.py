@@ -365,6 +365,8 @@ def tiny(schedule: Schedule) -> Schedule:
                 *("transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"),
                 *("gpt2", "llama", "t5-decoder", "model", "module", "causal-lm"),
                 *(f"part={name}" for name in ("chain", "parallel", "residual", "repeat", "named", "silent", "lstm")),
+                *(f"part={name}" for name in ("gru", "rnn", "slstm", "mlstm", "mamba2")),
+                *(f"part={name}" for name in ("gated-deltanet", "deltaproduct", "bilinear")),
                 *(f"part={name}" for name in ("attention", "mlp", "gated-mlp", "dropout", "relu", "gelu", "silu")),
                 *(f"part={name}" for name in ("layer-norm", "rms-norm")),
                 *(f"positions={name}" for name in ("rope", "slow-rope", "none", "alibi", "learned", "randomized")),
