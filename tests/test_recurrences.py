@@ -170,7 +170,7 @@ def bilinear_by_hand(made: nn.Module, x_TD: Tensor) -> Tensor:
     for block in range(WIDTH // size):
         product = torch.eye(size, dtype=x_TD.dtype)
         for t, x in enumerate(x_TD):
-            product = made.matrices(x).view(-1, size, size)[block] @ product
+            product = F.linear(x, made.weight_ED, made.bias).view(-1, size, size)[block] @ product
             h = product @ made.first_HS[block]
             out[t, block * size : (block + 1) * size] = h / h.square().mean().sqrt()
     return out

@@ -1,6 +1,6 @@
 """The bilinear recurrence.
 
-Shapes: B samples, T tokens, D width, H blocks, S × S the size of one (D = H·S).
+Shapes: B samples, T tokens, D width, H blocks, S × S the size of one (D = H·S), E = H·S·S.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab.errors import require, require_whole
-from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.recurrence import Recurrence, State, exact
 
 
@@ -46,13 +45,13 @@ class _Bilinear(Recurrence):
     def __init__(self, width: int, size: int) -> None:
         super().__init__()
         self.size = size
-        self.matrices = Linear(width, width * size)
+        # Not a linear map of its own, which `silent` would take for the last one: a state of zeros stays one for good.
+        self.weight_ED = nn.Parameter(torch.empty(width * size, width).uniform_(-1, 1) / math.sqrt(width))
+        self.bias = nn.Parameter(torch.eye(size).repeat(width // size, 1).flatten())
         self.first_HS = nn.Parameter(torch.randn(width // size, size))
-        with torch.no_grad():
-            self.matrices.bias.copy_(torch.eye(size).repeat(width // size, 1).flatten())
 
     def walk(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        a_BTHSS = torch.unflatten(exact(self.matrices(x_BTD)), -1, (-1, self.size, self.size))
+        a_BTHSS = torch.unflatten(exact(F.linear(x_BTD, self.weight_ED, self.bias)), -1, (-1, self.size, self.size))
         h_BHS = self._unit(exact(self.first_HS)).expand(len(x_BTD), -1, -1) if state is None else state[0]
         out = []
         for a_BHSS in a_BTHSS.unbind(1):
