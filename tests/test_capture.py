@@ -69,6 +69,10 @@ RUNS = {
         ll.models.t5_decoder(64, heads=2, position_ids=16, tables=2), task=Minesweeper(positions="coupled", ids=16)
     ),
     "a recurrence of one's own": run_of(example("gru_hybrid.py:gru_hybrid"), delayed(60, joint=40, lr=1e-3)),
+    **{
+        f"{name} under attention": run_of(ll.models.hybrid_block(64, recurrence=name, blocks=1, heads=2))
+        for name in ("gru", "rnn", "slstm", "mlstm", "mamba2", "gated-deltanet", "deltaproduct", "bilinear")
+    },
     "padded batches": run_of(HYBRID, task=Wordless(3, 4, 16)),
     "documents longer than a tile": run_of(HYBRID, task=ModuloRecall(3, 4, keys=64), lengths=(40, 64)),
     "a rate that falls": run_of(HYBRID, end_to_end(100, lr=ll.Cosine(1e-3, warm_up=20))),

@@ -366,6 +366,8 @@ def tiny(schedule: Schedule) -> Schedule:
                 *("transformer", "lstm", "attention-on-lstm", "lstm-on-attention", "parallel", "hybrid-block", "sandwich"),
                 *("gpt2", "llama", "t5-decoder", "lstm-hsa", "model", "module", "causal-lm"),
                 *(f"part={name}" for name in ("chain", "parallel", "residual", "repeat", "named", "silent", "lstm")),
+                *(f"part={name}" for name in ("gru", "rnn", "slstm", "mlstm", "mamba2")),
+                *(f"part={name}" for name in ("gated-deltanet", "deltaproduct", "bilinear")),
                 *(f"part={name}" for name in ("attention", "local-attention", "hierarchical-attention", "chunk-memory")),
                 *(f"part={name}" for name in ("mlp", "gated-mlp", "dropout", "relu", "gelu", "silu")),
                 *(f"part={name}" for name in ("layer-norm", "rms-norm")),

@@ -56,7 +56,7 @@ def check(subject: Subject, longest: int | None = None) -> Report:
 
     >>> from lengthlab.inspection import find_subject
     >>> [each.verdict for each in check(find_subject("lstm")).checks]
-    ['holds', 'holds', 'holds', 'holds', 'not checked', 'holds', 'holds']
+    ['holds', 'holds', 'holds', 'holds', 'holds', 'holds', 'holds']
     """
     network, far = in_full(subject.network()), longest or FARTHEST
     require_readable(network, far, subject.name)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.inspection.reading import cache_name, feed, logits_in, state_name
+from lengthlab.models.model import Network
 
 
 def in_steps(network: nn.Module, tokens_1T: Tensor) -> tuple[Tensor, Any] | None:
@@ -17,6 +18,8 @@ def in_steps(network: nn.Module, tokens_1T: Tensor) -> tuple[Tensor, Any] | None
     >>> in_steps(nn.Embedding(4, 4), torch.tensor([[1, 2]])) is None
     True
     """
+    if isinstance(network, Network):
+        return _read_in_steps(network, tokens_1T) if network.has_state else None
     name = cache_name(network) or state_name(network)
     if name is None:
         return None
@@ -29,6 +32,17 @@ def in_steps(network: nn.Module, tokens_1T: Tensor) -> tuple[Tensor, Any] | None
         if state is None:
             return None
         steps.append(logits_in(given, token_11))
+    return torch.cat(steps, dim=1), state
+
+
+@torch.no_grad()
+def _read_in_steps(network: Network, tokens_1T: Tensor) -> tuple[Tensor, Any]:
+    """One of ours is not asked for a state: it has a way of its own to read on from one."""
+    state: Any = None
+    steps = []
+    for token_1 in tokens_1T.unbind(1):
+        logits_11V, state = network.read(token_1[:, None], state)
+        steps.append(logits_11V)
     return torch.cat(steps, dim=1), state
 
 

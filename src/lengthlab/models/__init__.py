@@ -66,7 +66,16 @@ from lengthlab.models.paper import parallel_branches as parallel_branches
 from lengthlab.models.paper import sandwich as sandwich
 from lengthlab.models.paper import transformer as transformer
 from lengthlab.models.position_table import PositionIds as PositionIds
+from lengthlab.models.recurrence.bilinear import Bilinear as Bilinear
+from lengthlab.models.recurrence.deltaproduct import Deltaproduct as Deltaproduct
+from lengthlab.models.recurrence.gated_deltanet import GatedDeltanet as GatedDeltanet
+from lengthlab.models.recurrence.gru import Gru as Gru
 from lengthlab.models.recurrence.lstm import Lstm as Lstm
+from lengthlab.models.recurrence.mamba2 import Mamba2 as Mamba2
+from lengthlab.models.recurrence.mlstm import MLstm as MLstm
+from lengthlab.models.recurrence.recurrence import Recurrence as Recurrence
+from lengthlab.models.recurrence.rnn import Rnn as Rnn
+from lengthlab.models.recurrence.slstm import SLstm as SLstm
 from lengthlab.registry import register_all
 
 MODELS: dict[str, Callable[..., Model]] = {
@@ -96,6 +105,14 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "named": Named,
         "silent": Silent,
         "lstm": Lstm,
+        "gru": Gru,
+        "rnn": Rnn,
+        "slstm": SLstm,
+        "mlstm": MLstm,
+        "mamba2": Mamba2,
+        "gated-deltanet": GatedDeltanet,
+        "deltaproduct": Deltaproduct,
+        "bilinear": Bilinear,
         "attention": Attention,
         "local-attention": LocalAttention,
         "hierarchical-attention": HierarchicalAttention,

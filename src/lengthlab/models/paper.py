@@ -3,7 +3,8 @@
 All are of one width, with single-layer LSTMs, post-LayerNorm blocks (MHA + MLP) and rotary positions. `attention` is the part
 that delayed training switches off: the whole of it, so that the recurrence speaks to the head directly. `attend`, inside each
 block, is the attention function alone. What the paper leaves open: 8 heads and an MLP of 4 times the width are ours; so are
-`position_ids`, learned vectors that are added to the embedding, for tasks that couple positions.
+`position_ids`, learned vectors that are added to the embedding, for tasks that couple positions. In the place of the LSTM any
+`recurrence` may stand, a part or the name of one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lengthlab.models.mlp import GatedMlp, Mlp
 from lengthlab.models.model import Model
 from lengthlab.models.norms import Norm
 from lengthlab.models.recurrence.lstm import Lstm
-from lengthlab.registry import chosen
+from lengthlab.registry import chosen, kebab, name_of
 
 
 class AttentionChoices(TypedDict, total=False):
@@ -65,40 +66,49 @@ def transformer(width: int = 256, position_ids: int = 0, **choices: Unpack[Atten
     return Model("transformer", width, chain(attention(**choices)), position_ids)
 
 
-def lstm(width: int = 256, position_ids: int = 0) -> Model:
-    """LSTM: tracks state, and forgets what it was told long ago."""
-    return Model("lstm", width, chain(Lstm()), position_ids)
+def lstm(width: int = 256, position_ids: int = 0, recurrence: Part | str = Lstm()) -> Model:
+    """LSTM: tracks state, and forgets what it was told long ago. With another recurrence it is called after that one.
+
+    >>> lstm(width=16, recurrence="gru").name
+    'gru'
+    """
+    part = chosen(Part, recurrence)
+    return Model(kebab(name_of(Part, part)), width, chain(part), position_ids)
 
 
 def attention_on_lstm(
-    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+    width: int = 256, recurrence: Part | str = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
 ) -> Model:
     """Attn ∘ LSTM: attention reads the LSTM's states."""
-    return Model("attention-on-lstm", width, chain(recurrence, attention(**choices)), position_ids)
+    return Model("attention-on-lstm", width, chain(chosen(Part, recurrence), attention(**choices)), position_ids)
 
 
 def lstm_on_attention(
-    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+    width: int = 256, recurrence: Part | str = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
 ) -> Model:
     """LSTM ∘ Attn: the LSTM reads what attention has gathered."""
-    return Model("lstm-on-attention", width, chain(attention(**choices), recurrence), position_ids)
+    return Model("lstm-on-attention", width, chain(attention(**choices), chosen(Part, recurrence)), position_ids)
 
 
 def parallel_branches(
-    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+    width: int = 256, recurrence: Part | str = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
 ) -> Model:
     """LSTM + Attn: both read the embedding, and their outputs are added."""
-    return Model("parallel", width, parallel(recurrence, attention(**choices)), position_ids)
+    return Model("parallel", width, parallel(chosen(Part, recurrence), attention(**choices)), position_ids)
 
 
 def hybrid_block(
-    width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+    width: int = 256, recurrence: Part | str = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
 ) -> Model:
     """An LSTM in the residual stream, LN(x + LSTM(x)), then the attention layers of the paper's Figure 1."""
     around, pre = chosen(Norm, choices.get("norm", "layer-norm")), choices.get("pre_norm", False)
-    return Model("hybrid-block", width, chain(residual(recurrence, around, pre), attention(**choices)), position_ids)
+    first = residual(chosen(Part, recurrence), around, pre)
+    return Model("hybrid-block", width, chain(first, attention(**choices)), position_ids)
 
 
-def sandwich(width: int = 256, recurrence: Part = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]) -> Model:
+def sandwich(
+    width: int = 256, recurrence: Part | str = Lstm(), position_ids: int = 0, **choices: Unpack[AttentionChoices]
+) -> Model:
     """LSTM ∘ Attn ∘ LSTM: attention between two LSTMs."""
-    return Model("sandwich", width, chain(recurrence, attention(**choices), recurrence), position_ids)
+    part = chosen(Part, recurrence)
+    return Model("sandwich", width, chain(part, attention(**choices), part), position_ids)

@@ -64,8 +64,8 @@ class TrainState:
         if self.data.documents is None:
             self.note(f"batches are padded, which is slower and as right: {self.data.padded_because}")
         elif isinstance(self.network, Network) and (parts := padded_parts(self.network.body)):
-            names = ", ".join(dict.fromkeys(parts))
-            self.note(f"rows of documents are padded around {names}, of which nothing is known: slower, and as right as ever")
+            names = ", ".join(dict.fromkeys(part.strip("_") for part in parts))
+            self.note(f"rows of documents are padded around {names}, which knows no other way: slower, and as right as ever")
         mixers = [module for module in self.network.modules() if isinstance(module, Mixer) and self.device.type == "cuda"]
         for lacks in dict.fromkeys(mixer.lacks for mixer in mixers if mixer.lacks):
             self.note(f"{lacks}: slower, and as right as ever")
