@@ -10,8 +10,8 @@ from random import Random
 from string import ascii_lowercase
 from typing import Any
 
-from lengthlab.errors import LabError, nearest
-from lengthlab.rules.exercise import EXERCISES, Inputs
+from lengthlab.errors import LabError, nearest, require, require_whole
+from lengthlab.rules.exercise import EXERCISES, LONGEST, Inputs
 from lengthlab.rules.program import draw_program
 from lengthlab.rules.rule import STEPS, Rule
 from lengthlab.rules.step import Value
@@ -60,6 +60,10 @@ def rows(
     ('digit-sum', 'direct', 3, 7, 4)
     """
     check_form(form)
+    for end in lengths:
+        require_whole(end, "a length", 1, LONGEST)
+    require(lengths[0] <= lengths[1], f"lengths must be (shortest, longest), not {lengths}")
+    require_whole(samples, "the number of samples", 1)
     drawn, random = subject(name), Random(seed)
     for length in range(lengths[0], lengths[1] + 1):
         for _ in range(samples):

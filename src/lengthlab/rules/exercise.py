@@ -24,6 +24,8 @@ from lengthlab.errors import LabError, nearest
 from lengthlab.rules import written
 from lengthlab.rules.rule import Rule
 
+LONGEST = 500
+"""A length beyond would have longer traces than rules are given steps (rule.py)."""
 LETTERS = ascii_lowercase
 WORD = (2, 5)
 """Letters of a word, from and to."""

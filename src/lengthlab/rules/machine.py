@@ -146,7 +146,7 @@ class Machine:
             told = (
                 f"{self._where(worst)}: the loop does not end: {frame.turning.get(worst, 0):,} turns in {frame.limit:,} steps"
             )
-            raise LabError(f"{told}; change the rule, or give it a higher limit of steps")
+            raise LabError(f"{told}; change the rule, or give it more steps")
         if frame.notes:
             frame.steps.append(Step(line, kind, before, after, value, tuple(frame.notes)))
             frame.notes.clear()

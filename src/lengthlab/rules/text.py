@@ -1,9 +1,9 @@
 """Prompts and answers in plain sentences, for language models: one line of text for each step.
 
 A trace has what the templates of rule-following fine-tuning have (Hu et al. 2024, arXiv 2402.17709: the rule in the prompt;
-before each action its line recited, and the variables stated before and after; loops with their condition), in sentences of our
-own. Of `and` and `or`, the parts are told that were looked at. The direct answer and the scratchpad are asked for by the name of
-the rule, unless that says nothing, as of a program.
+before each action its line recited, and the variables stated before and after; loops with their condition), in sentences of
+our own. Of `and` and `or`, the parts are told that were looked at. The direct answer and the scratchpad are asked for by the
+name of the rule, unless that says nothing, as of a program.
 """
 
 from __future__ import annotations
