@@ -73,9 +73,9 @@ def read_text(text: str, form: str, rule: Rule) -> Reading:
     >>> read_text("Line 2: n = 2\\nLine 2: what?\\nThe answer is 1.", "scratchpad", rule)
     Reading(answer=1, turns={2: 1})
     """
-    lines = text.splitlines()
+    lines = [line.strip() for line in text.splitlines()]
     given = [line[len(ANSWER) :] for line in lines if line.startswith(ANSWER)]
-    answer = parse_value(given[-1].rstrip().removesuffix(".")) if given else None
+    answer = parse_value(given[-1].removesuffix(".")) if given else None
     if form == "direct":
         return Reading(answer, None)
     turns: dict[int, int] = {}
@@ -101,8 +101,8 @@ def score_words(said: Sequence[str], right: Sequence[str], form: str, rule: Rule
 
 
 def score_text(said: str, right: str, form: str, rule: Rule) -> Score:
-    """The same of texts; space at the ends of lines does not count."""
-    alike = [line.rstrip() for line in said.strip().splitlines()] == [line.rstrip() for line in right.strip().splitlines()]
+    """The same of texts; space around lines does not count."""
+    alike = [line.strip() for line in said.strip().splitlines()] == [line.strip() for line in right.strip().splitlines()]
     return _score(read_text(said, form, rule), read_text(right, form, rule), alike)
 
 

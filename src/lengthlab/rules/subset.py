@@ -101,6 +101,8 @@ def _check_expression(node: ast.AST, rule: str, depth: int) -> None:
         case _ if not isinstance(node, PARTS):
             _refuse(node, rule)
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.operator, ast.unaryop)) and not isinstance(child, PARTS):
+            _refuse(node, rule)  # a sign alone has neither line nor text
         _check_expression(child, rule, depth + 1)
 
 
