@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lengthlab.errors import LabError
 from lengthlab.rules.expression import Expression, Frame, a_list, combined, expression, in_range, scalar, variable
+from lengthlab.rules.names import changed_by, names_in, popped_in, read_by
 from lengthlab.rules.step import TO_COME, Kind, Step, Value, kept
 
 Statement = Callable[[Frame], bool]
@@ -57,8 +58,7 @@ class Machine:
                 return self._for(node)
             case ast.Return(value=ast.expr() as value):
                 return self._return(node, expression(value))
-        act, changed = _action(node)
-        reads, line = _reads(node, changed), node.lineno
+        act, reads, changed, line = _action(node), read_by(node), changed_by(node), node.lineno
 
         def run(frame: Frame) -> bool:
             frame.line = line
@@ -70,7 +70,7 @@ class Machine:
         return run
 
     def _if(self, node: ast.If) -> Statement:
-        test, reads, changed = expression(node.test), _names(node.test), _popped(node.test)
+        test, reads, changed = expression(node.test), names_in(node.test), popped_in(node.test)
         yes, no, line = self._block(node.body), self._block(node.orelse), node.lineno
 
         def run(frame: Frame) -> bool:
@@ -83,7 +83,7 @@ class Machine:
         return run
 
     def _while(self, node: ast.While) -> Statement:
-        test, reads, changed = expression(node.test), _names(node.test), _popped(node.test)
+        test, reads, changed = expression(node.test), names_in(node.test), popped_in(node.test)
         body, line = self._block(node.body), node.lineno
 
         def run(frame: Frame) -> bool:
@@ -129,7 +129,7 @@ class Machine:
         return run
 
     def _return(self, node: ast.Return, value: Expression) -> Statement:
-        reads, line = _names(node), node.lineno
+        reads, line = names_in(node), node.lineno
 
         def run(frame: Frame) -> bool:
             frame.line = line
@@ -154,22 +154,19 @@ class Machine:
             frame.steps.append(Step(line, kind, before, after, value))
 
 
-def _action(node: ast.stmt) -> tuple[Callable[[Frame], None], tuple[str, ...]]:
-    """What a statement without blocks does, and the variables that it changes."""
+def _action(node: ast.stmt) -> Callable[[Frame], None]:
+    """What a statement without blocks does."""
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            return _assignment(name, expression(value)), _unique(name, *_popped(value))
+            return _assignment(name, expression(value))
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=place)], value=value):
-            return _placement(name, expression(place), expression(value)), _unique(name, *_popped(value))
-        case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
-            read = ast.Name(target.id, ast.Load())
-            work = expression(ast.BinOp(read, op, value))
-            return _assignment(name, work), _unique(name, *_popped(value))
+            return _placement(name, expression(place), expression(value))
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+            return _assignment(name, expression(ast.BinOp(ast.Name(name, ast.Load()), op, value)))
         case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=place), op=op, value=value):
-            return _change(name, expression(place), combined(op), expression(value)), _unique(name, *_popped(value))
+            return _change(name, expression(place), combined(op), expression(value))
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method), args=args)):
-            inner = [popped for each in args for popped in _popped(each)]
-            return _method(name, method, [expression(each) for each in args]), _unique(name, *inner)
+            return _method(name, method, [expression(each) for each in args])
     raise AssertionError(ast.dump(node))
 
 
@@ -241,32 +238,3 @@ def _now(frame: Frame, names: Sequence[str]) -> tuple[tuple[str, Value], ...]:
     if not names:
         return ()
     return tuple([(name, kept(variables[name])) for name in names if name in variables])
-
-
-def _reads(node: ast.stmt, changed: Sequence[str]) -> tuple[str, ...]:
-    """The variables that a statement reads, a list that it changes in place among them."""
-    in_place = not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name))
-    return _unique(*(changed[:1] if in_place else ()), *_names(node))
-
-
-def _names(node: ast.AST) -> tuple[str, ...]:
-    """The variables that are read in an expression or a statement, in the order of the text."""
-    found = [each for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
-    called = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
-    ordered = sorted((each for each in found if id(each) not in called), key=lambda each: (each.lineno, each.col_offset))
-    return _unique(*(each.id for each in ordered))
-
-
-def _popped(node: ast.AST) -> tuple[str, ...]:
-    """The lists that an expression takes something from."""
-    return tuple(dict.fromkeys(_pops(node)))
-
-
-def _pops(node: ast.AST) -> Iterator[str]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and isinstance(each.func.value, ast.Name):
-            yield each.func.value.id
-
-
-def _unique(*names: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))

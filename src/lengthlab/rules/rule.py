@@ -51,7 +51,7 @@ class Rule:
             name = next(iter(functions))
         require(name in functions, f"no function is called '{name}'; {nearest(name, functions)}")
         rule = cls(name, _lines(functions[name], text))
-        check(rule._function)
+        check(rule.function)
         return rule
 
     @classmethod
@@ -63,14 +63,15 @@ class Rule:
             raise LabError(f"{path}: {error}" if not str(error).startswith(str(path)) else str(error)) from None
 
     @cached_property
-    def _function(self) -> ast.FunctionDef:
+    def function(self) -> ast.FunctionDef:
+        """Its syntax tree."""
         (function,) = ast.parse(self.source).body
         assert isinstance(function, ast.FunctionDef)
         return function
 
     @cached_property
     def _machine(self) -> Machine:
-        return Machine(self._function, self.lines)
+        return Machine(self.function, self.lines)
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
@@ -78,17 +79,17 @@ class Rule:
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(each.arg for each in self._function.args.args)
+        return tuple(each.arg for each in self.function.args.args)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Its variables, as they come up."""
-        return tuple(dict.fromkeys((*self.parameters, *_assigned(self._function.body))))
+        return tuple(dict.fromkeys((*self.parameters, *_assigned(self.function.body))))
 
     @cached_property
     def loops(self) -> tuple[int, ...]:
         """The lines of its loops."""
-        return tuple(sorted(each.lineno for each in ast.walk(self._function) if isinstance(each, (ast.While, ast.For))))
+        return tuple(sorted(each.lineno for each in ast.walk(self.function) if isinstance(each, (ast.While, ast.For))))
 
     @cached_property
     def carried(self) -> Mapping[int, tuple[str, ...]]:
@@ -99,7 +100,7 @@ class Rule:
         """
         found = {}
         known = list(self.parameters)
-        for top in self._function.body:
+        for top in self.function.body:
             for loop in _outer_loops(top):
                 changed = _assigned(loop.body)
                 there = [*known, *_assigned(_before(top, loop))]

@@ -9,7 +9,8 @@ trained from scratch: lengthlab.rules.wording tells how they are written, length
 inputs are drawn, lengthlab.rules.written the rules. Everything after <sep> is asked, and is right if all of it is. (Whoever
 says all of it right after the right words says it after its own, too: the two ways to measure agree.)
 
-The rule of a sample is carried out in plain Python, seeded by the generator, so sequences are made on the CPU.
+Sequences are made on the CPU, from random numbers that the generator seeds: with numpy for a whole batch at once where the rule
+allows it (lengthlab.rules.many), one by one in plain Python where it does not (texts, programs).
 
 Shapes: B samples, T tokens.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
@@ -31,12 +32,18 @@ from torch import Generator, Tensor
 
 from lengthlab.errors import require_whole
 from lengthlab.rules.exercise import LONGEST, Exercise, exercise
+from lengthlab.rules.many import write_many
+from lengthlab.rules.page import Ints, NotTogether
 from lengthlab.rules.program import LISTS, MOST, Program, numbered_rule, snippet_words
-from lengthlab.rules.step import Trace, Value
+from lengthlab.rules.step import Value
 from lengthlab.rules.wording import Form, Wording, check_form, line_of, read_value, vocabulary
-from lengthlab.tasks.alphabet import BOS, EOS, MARKS, SEP
+from lengthlab.tasks.alphabet import MARKS
 from lengthlab.tasks.batch import Batch
 from lengthlab.tasks.task import Task
+
+Sample = tuple[Wording, Sequence[Any]]
+"""How a rule is worded, and what it is given."""
+Tokens = tuple[Ints, Ints, Ints]
 
 GUESSED, SETTLED = 2_000, 20
 """Samples by which the likeliest answer of a program is counted; beyond this length it stays as it is."""
@@ -51,11 +58,11 @@ class RuleTask(Task):
     limit = "a rule is carried out for 10,000 steps"
 
     @abstractmethod
-    def drawn(self, n: int, random: Random) -> tuple[Wording, Trace]:
-        """A sample of a length: how its rule is worded, and all it does."""
+    def drawn(self, n: int, random: Random) -> Sample:
+        """A sample of a length: how its rule is worded, and what the rule is given."""
 
     @abstractmethod
-    def told(self, prompt: Sequence[str]) -> tuple[Wording, Trace]:
+    def told(self, prompt: Sequence[str]) -> Sample:
         """The same, from the words of a prompt."""
 
     @property
@@ -69,31 +76,34 @@ class RuleTask(Task):
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
-        prompts, answers = zip(*self._samples(n_B.tolist(), Random(seed)), strict=True)
-        read_B = np.array([len(prompt) for prompt in prompts])
-        length_B = read_B + np.array([len(answer) for answer in answers]) + 3
-        place_T = np.arange(length_B.max())
-        sep_B1, end_B1 = 1 + read_B[:, None], length_B[:, None] - 1
-        tokens_BT = np.full((len(prompts), len(place_T)), self.pad)
-        tokens_BT[:, 0] = BOS
-        spoken_BT = (place_T > 0) & (place_T < end_B1) & (place_T != sep_B1)
-        pairs = (words for pair in zip(prompts, answers, strict=True) for words in pair)
-        tokens_BT[spoken_BT] = [*map(self._token.__getitem__, chain.from_iterable(pairs))]
-        np.put_along_axis(tokens_BT, sep_B1, SEP, axis=1)
-        np.put_along_axis(tokens_BT, end_B1, EOS, axis=1)
-        asked_BT = (place_T >= sep_B1) & (place_T < end_B1)
-        made = (torch.from_numpy(each).to(generator.device) for each in (tokens_BT, asked_BT, length_B))
-        tokens, asked, length = made
+        random = Random(seed)
+        tokens_BT, begin_B, length_B = self._tokens([self.drawn(n, random) for n in n_B.tolist()])
+        place_T = np.arange(tokens_BT.shape[1])
+        asked_BT = (place_T >= begin_B[:, None] - 1) & (place_T < length_B[:, None] - 1)
+        tokens, asked, length = (torch.from_numpy(each).to(generator.device) for each in (tokens_BT, asked_BT, length_B))
         return Batch.asking(tokens, {"answer": asked}, length)
 
-    def _samples(self, lengths: Sequence[int], random: Random) -> Iterator[tuple[list[str], list[str]]]:
-        for n in lengths:
-            wording, trace = self.drawn(n, random)
-            yield wording.prompt(trace), wording.answer(trace, self.written)
+    def _tokens(self, samples: Sequence[Sample]) -> Tokens:
+        """tokens_BT, where each answer begins and where it ends."""
+        return self.one_by_one(samples)
+
+    def one_by_one(self, samples: Sequence[Sample]) -> Tokens:
+        """The same, each rule carried out by itself: the slow way, for any rule."""
+        rows, begins = [], []
+        for wording, inputs in samples:
+            trace = wording.rule.trace(*inputs)
+            read = ["<bos>", *wording.prompt(trace), "<sep>"]
+            begins.append(len(read))
+            rows.append([*read, *wording.answer(trace, self.written), "<eos>"])
+        length_B = np.array([len(row) for row in rows], np.int64)
+        tokens_BT = np.full((len(rows), length_B.max()), self.pad, np.int64)
+        inside_BT = np.arange(tokens_BT.shape[1]) < length_B[:, None]
+        tokens_BT[inside_BT] = [*map(self._token.__getitem__, chain.from_iterable(rows))]
+        return tokens_BT, np.array(begins, np.int64), length_B
 
     def solve(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        wording, trace = self.told(words[1 : list(words).index("<sep>")])
-        return {"answer": (*wording.answer(trace, self.written), "<eos>")}
+        wording, inputs = self.told(words[1 : list(words).index("<sep>")])
+        return {"answer": (*wording.answer(wording.rule.trace(*inputs), self.written), "<eos>")}
 
 
 @dataclass(frozen=True)
@@ -137,11 +147,18 @@ class RuleFollowing(RuleTask):
         share = self.exercise.likeliest_answer if self.form == "direct" else self.exercise.likeliest_input
         return {"answer": share(length)}
 
-    def drawn(self, n: int, random: Random) -> tuple[Wording, Trace]:
-        return self._wording, self.exercise.rule.trace(*self.exercise.inputs(n, random))
+    def drawn(self, n: int, random: Random) -> Sample:
+        return self._wording, self.exercise.inputs(n, random)
 
-    def told(self, prompt: Sequence[str]) -> tuple[Wording, Trace]:
-        return self._wording, self.exercise.rule.trace(*_inputs(prompt))
+    def told(self, prompt: Sequence[str]) -> Sample:
+        return self._wording, _inputs(prompt)
+
+    def _tokens(self, samples: Sequence[Sample]) -> Tokens:
+        inputs = [tuple(given) for _, given in samples]
+        try:
+            return write_many(self.exercise.rule, self.form, inputs, self._token, ("<bos>", "<sep>", "<eos>"))
+        except NotTogether:
+            return self.one_by_one(samples)
 
 
 @dataclass(frozen=True)
@@ -181,16 +198,14 @@ class RulePrograms(RuleTask):
             return {"answer": _commonest(self, min(length, SETTLED))}
         return {"answer": 0.01**length / self.programs}
 
-    def drawn(self, n: int, random: Random) -> tuple[Wording, Trace]:
+    def drawn(self, n: int, random: Random) -> Sample:
         program, rule = numbered_rule(self.first + random.randrange(self.programs))
-        lists = (random.choices(range(10), k=n) for _ in LISTS)
-        return Wording(rule, program.words), rule.trace(*lists)
+        return Wording(rule, program.words), [random.choices(range(10), k=n) for _ in LISTS]
 
-    def told(self, prompt: Sequence[str]) -> tuple[Wording, Trace]:
+    def told(self, prompt: Sequence[str]) -> Sample:
         lines = [word for before, word in pairwise(prompt) if line_of(before) is not None]
         program = Program.of_words(lines)
-        rule = program.rule()
-        return Wording(rule, program.words), rule.trace(*_inputs(prompt[2 * len(lines) :]))
+        return Wording(program.rule(), program.words), _inputs(prompt[2 * len(lines) :])
 
 
 def base_9_rule(form: Form = "trace") -> RuleFollowing:
@@ -223,5 +238,6 @@ def _inputs(words: Sequence[str]) -> list[Value]:
 def _commonest(task: RulePrograms, length: int) -> float:
     """How often the commonest answer comes up."""
     random = Random(0)
-    answers = Counter[Any](task.drawn(length, random)[1].answer for _ in range(GUESSED))
+    samples = (task.drawn(length, random) for _ in range(GUESSED))
+    answers = Counter[Any](wording.rule.trace(*inputs).answer for wording, inputs in samples)
     return answers.most_common(1)[0][1] / GUESSED
