@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args
 
 from lengthlab.errors import LabError, nearest
@@ -49,10 +50,12 @@ def vocabulary(rule: Rule, letters: bool) -> tuple[str, ...]:
     return (*MARKS, *SMALL, *TRUTH, *(LETTERS if letters else ()), *lines, *names)
 
 
+@cache
 def line_word(line: int) -> str:
     return f"L{line}"
 
 
+@cache
 def name_word(name: str) -> str:
     return f"{name.replace(' ', '-')}:"
 
@@ -125,7 +128,7 @@ class Wording:
 
     def _write(self, step: Step, words: list[str]) -> None:
         line, kind, before, after, value, _ = step
-        words.append(f"L{line}")
+        words.append(line_word(line))
         if line in self.recited:
             words.append(self.recited[line])
         for name, held in before:
