@@ -27,7 +27,7 @@ FLOORS = (
     ("evaluation", "integrations", "theory"),
     ("spec",),
     ("store", "tasks", "models"),
-    ("switch",),
+    ("switch", "rules"),
     ("device", "memory", "software", "kernels", "gradual"),
     ("registry", "text_file"),
     ("errors", "started"),
@@ -152,7 +152,7 @@ def test_no_two_modules_import_each_other_even_in_a_roundabout_way() -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("room", ["report", "cli"])
+@pytest.mark.parametrize("room", ["report", "cli", "rules"])
 def test_a_room_that_answers_quickly_loads_no_torch(room: str) -> None:
     for module in modules():
         if room_of(module) == room:

@@ -19,6 +19,7 @@ from lengthlab.cli.guarantee import guarantee
 from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
+from lengthlab.cli.rules import rules
 from lengthlab.cli.train import train
 from lengthlab.errors import TRACE, LabError, explain, place_of
 from lengthlab.report.encoding import spell
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, train, reproduce, evaluate, report, bench, delay, check, guarantee, tasks, models, experiments):
+for command in (demo, train, reproduce, evaluate, report, bench, delay, check, guarantee, rules, tasks, models, experiments):
     cli.add_command(command)
 
 

@@ -52,6 +52,12 @@ from lengthlab.tasks.retrieval import LastLeft as LastLeft
 from lengthlab.tasks.retrieval import LastRight as LastRight
 from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
 from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
+from lengthlab.tasks.rules import RuleFollowing as RuleFollowing
+from lengthlab.tasks.rules import RulePrograms as RulePrograms
+from lengthlab.tasks.rules import base_9_rule as base_9_rule
+from lengthlab.tasks.rules import coin_flips_rule as coin_flips_rule
+from lengthlab.tasks.rules import digit_sum_rule as digit_sum_rule
+from lengthlab.tasks.rules import last_letters_rule as last_letters_rule
 from lengthlab.tasks.sorting import Sort as Sort
 from lengthlab.tasks.state_recall import StateRecall as StateRecall
 from lengthlab.tasks.task import ALL as ALL
@@ -82,6 +88,14 @@ COUNTING: dict[str, Callable[..., Task]] = {
     "sort": Sort,
     "parity": Parity,
     "binary-addition": BinaryAddition,
+}
+RULES: dict[str, Callable[..., Task]] = {
+    "rule-addition": RuleFollowing,
+    "rule-base-9": base_9_rule,
+    "rule-last-letters": last_letters_rule,
+    "rule-coin-flips": coin_flips_rule,
+    "rule-digit-sum": digit_sum_rule,
+    "rule-programs": RulePrograms,
 }
 LANGUAGES: dict[str, Callable[..., Task]] = {
     "language": Language,
@@ -115,6 +129,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         **RETRIEVAL,
         **COPYING,
         **COUNTING,
+        **RULES,
         **LANGUAGES,
     },
     Automaton: {"automaton": Automaton},

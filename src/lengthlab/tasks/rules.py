@@ -1,0 +1,243 @@
+"""Rules to follow: the input of a rule, and after it the answer alone, a scratchpad, or every step of the rule.
+
+    <bos> digits: [ 5 7 ] <sep> return 3 <eos>                                        direct
+    <bos> digits: [ 5 7 ] <sep> L3 [ 5 7 ] 0 L3 [ 7 ] 5 L3 [ ] 3 return 3 <eos>       scratchpad
+    <bos> digits: [ 5 7 ] <sep> L2 = total: 0 L3 digits: [ 5 7 ] ? True L4 …          trace
+
+After rule-following fine-tuning (Hu et al. 2024, arXiv 2402.17709; 2025, arXiv 2502.11525), as words for models that are
+trained from scratch: lengthlab.rules.wording tells how they are written, lengthlab.rules.exercise what a length is and how
+inputs are drawn, lengthlab.rules.written the rules. Everything after <sep> is asked, and is right if all of it is. (Whoever
+says all of it right after the right words says it after its own, too: the two ways to measure agree.)
+
+Sequences are made on the CPU, from random numbers that the generator seeds: with numpy for a whole batch at once where the rule
+allows it (lengthlab.rules.many), one by one in plain Python where it does not (texts, programs).
+
+Shapes: B samples, T tokens.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain, pairwise
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from lengthlab.errors import require_whole
+from lengthlab.rules.exercise import LONGEST, Exercise, exercise
+from lengthlab.rules.many import write_many
+from lengthlab.rules.page import Ints, NotTogether
+from lengthlab.rules.program import LISTS, MOST, Program, numbered_rule, snippet_words
+from lengthlab.rules.step import Value
+from lengthlab.rules.wording import Form, Wording, check_form, line_of, read_value, vocabulary
+from lengthlab.tasks.alphabet import MARKS
+from lengthlab.tasks.batch import Batch
+from lengthlab.tasks.task import Task
+
+Sample = tuple[Wording, Sequence[Any]]
+"""How a rule is worded, and what it is given."""
+Tokens = tuple[Ints, Ints, Ints]
+
+GUESSED, SETTLED = 2_000, 20
+"""Samples by which the likeliest answer of a program is counted; beyond this length it stays as it is."""
+
+
+@dataclass(frozen=True)
+class RuleTask(Task):
+    """What the tasks of one rule and of many have in common. Derive a frozen dataclass, with `drawn` and `told`."""
+
+    questions = ("answer",)
+    longest = LONGEST
+    limit = "a rule is carried out for 10,000 steps"
+
+    @abstractmethod
+    def drawn(self, n: int, random: Random) -> Sample:
+        """A sample of a length: how its rule is worded, and what the rule is given."""
+
+    @abstractmethod
+    def told(self, prompt: Sequence[str]) -> Sample:
+        """The same, from the words of a prompt."""
+
+    @property
+    @abstractmethod
+    def written(self) -> Form:
+        """The form of its answers."""
+
+    @cached_property
+    def _token(self) -> dict[str, int]:
+        return {word: token for token, word in enumerate(self.words)}
+
+    def draw(self, n_B: Tensor, generator: Generator) -> Batch:
+        seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+        random = Random(seed)
+        tokens_BT, begin_B, length_B = self._tokens([self.drawn(n, random) for n in n_B.tolist()])
+        place_T = np.arange(tokens_BT.shape[1])
+        asked_BT = (place_T >= begin_B[:, None] - 1) & (place_T < length_B[:, None] - 1)
+        tokens, asked, length = (torch.from_numpy(each).to(generator.device) for each in (tokens_BT, asked_BT, length_B))
+        return Batch.asking(tokens, {"answer": asked}, length)
+
+    def _tokens(self, samples: Sequence[Sample]) -> Tokens:
+        """tokens_BT, where each answer begins and where it ends."""
+        return self.one_by_one(samples)
+
+    def one_by_one(self, samples: Sequence[Sample]) -> Tokens:
+        """The same, each rule carried out by itself: the slow way, for any rule."""
+        rows, begins = [], []
+        for wording, inputs in samples:
+            trace = wording.rule.trace(*inputs)
+            read = ["<bos>", *wording.prompt(trace), "<sep>"]
+            begins.append(len(read))
+            rows.append([*read, *wording.answer(trace, self.written), "<eos>"])
+        length_B = np.array([len(row) for row in rows], np.int64)
+        tokens_BT = np.full((len(rows), length_B.max()), self.pad, np.int64)
+        inside_BT = np.arange(tokens_BT.shape[1]) < length_B[:, None]
+        tokens_BT[inside_BT] = [*map(self._token.__getitem__, chain.from_iterable(rows))]
+        return tokens_BT, np.array(begins, np.int64), length_B
+
+    def solve(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        wording, inputs = self.told(words[1 : list(words).index("<sep>")])
+        return {"answer": (*wording.answer(wording.rule.trace(*inputs), self.written), "<eos>")}
+
+
+@dataclass(frozen=True)
+class RuleFollowing(RuleTask):
+    """A rule that is always the same, and known by its name: addition, digit by digit.
+
+    >>> task = RuleFollowing(form="scratchpad")
+    >>> task.solve("<bos> num1: [ 5 9 ] num2: [ 3 ] <sep>".split())["answer"][-16:]
+    ('L4', '[', ']', '[', ']', '[', '6', '2', ']', '0', 'return', '[', '6', '2', ']', '<eos>')
+    """
+
+    rule: str = "addition"
+    form: Form = "trace"
+
+    def __post_init__(self) -> None:
+        check_form(self.form)
+        exercise(self.rule)
+
+    @property
+    def name(self) -> str:
+        return f"rule-{self.rule}"
+
+    @property
+    def written(self) -> Form:
+        return self.form
+
+    @property
+    def exercise(self) -> Exercise:
+        return exercise(self.rule)
+
+    @cached_property
+    def _wording(self) -> Wording:
+        return Wording(self.exercise.rule, {})
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*MARKS, *vocabulary(self.exercise.rule, self.exercise.letters))
+
+    def chance(self, length: int) -> Mapping[str, float]:
+        """Whoever tells the steps tells the input."""
+        share = self.exercise.likeliest_answer if self.form == "direct" else self.exercise.likeliest_input
+        return {"answer": share(length)}
+
+    def drawn(self, n: int, random: Random) -> Sample:
+        return self._wording, self.exercise.inputs(n, random)
+
+    def told(self, prompt: Sequence[str]) -> Sample:
+        return self._wording, _inputs(prompt)
+
+    def _tokens(self, samples: Sequence[Sample]) -> Tokens:
+        inputs = [tuple(given) for _, given in samples]
+        try:
+            return write_many(self.exercise.rule, self.form, inputs, self._token, ("<bos>", "<sep>", "<eos>"))
+        except NotTogether:
+            return self.one_by_one(samples)
+
+
+@dataclass(frozen=True)
+class RulePrograms(RuleTask):
+    """List programs, made at random: the rule of each sample is another, and stands before its input.
+
+    They are numbered: those from `first` on, so many `programs`. A length n is that of both lists.
+
+    >>> task = RulePrograms(form="direct")
+    >>> task.solve("<bos> L3 s2:xs L4 s20:ys xs: [ 1 ] ys: [ 5 6 ] <sep>".split())
+    {'answer': ('return', '[', '1', '6', '5', ']', '<eos>')}
+    """
+
+    form: Form = "trace"
+    first: int = 0
+    programs: int = 1_000
+
+    name = "rule-programs"
+
+    def __post_init__(self) -> None:
+        check_form(self.form)
+        require_whole(self.first, "task.first", 0)
+        require_whole(self.programs, "task.programs", 1)
+
+    @property
+    def written(self) -> Form:
+        return self.form
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        rule = Program(((0, 0),) * MOST).rule()
+        return (*MARKS, *vocabulary(rule, letters=False), *snippet_words())
+
+    def chance(self, length: int) -> Mapping[str, float]:
+        """Of a direct answer, counted on samples: the likeliest is an empty list."""
+        if self.form == "direct":
+            return {"answer": _commonest(self, min(length, SETTLED))}
+        return {"answer": 0.01**length / self.programs}
+
+    def drawn(self, n: int, random: Random) -> Sample:
+        program, rule = numbered_rule(self.first + random.randrange(self.programs))
+        return Wording(rule, program.words), [random.choices(range(10), k=n) for _ in LISTS]
+
+    def told(self, prompt: Sequence[str]) -> Sample:
+        lines = [word for before, word in pairwise(prompt) if line_of(before) is not None]
+        program = Program.of_words(lines)
+        return Wording(program.rule(), program.words), _inputs(prompt[2 * len(lines) :])
+
+
+def base_9_rule(form: Form = "trace") -> RuleFollowing:
+    """Addition in base 9, digit by digit."""
+    return RuleFollowing("base-9", form)
+
+
+def last_letters_rule(form: Form = "trace") -> RuleFollowing:
+    """The last letter of each word, joined."""
+    return RuleFollowing("last-letters", form)
+
+
+def coin_flips_rule(form: Form = "trace") -> RuleFollowing:
+    """Whether a coin still lies heads up, after each of n people has flipped it or not."""
+    return RuleFollowing("coin-flips", form)
+
+
+def digit_sum_rule(form: Form = "trace") -> RuleFollowing:
+    """The sum of the digits of a number, of that again, until one digit is left."""
+    return RuleFollowing("digit-sum", form)
+
+
+def _inputs(words: Sequence[str]) -> list[Value]:
+    """The values of a prompt, each of which follows its name."""
+    found = (read_value(words[place + 1 :]) for place, word in enumerate(words) if word.endswith(":") and word != ":")
+    return [value for value in found if value is not None]
+
+
+@lru_cache(maxsize=256)
+def _commonest(task: RulePrograms, length: int) -> float:
+    """How often the commonest answer comes up."""
+    random = Random(0)
+    samples = (task.drawn(length, random) for _ in range(GUESSED))
+    answers = Counter[Any](wording.rule.trace(*inputs).answer for wording, inputs in samples)
+    return answers.most_common(1)[0][1] / GUESSED

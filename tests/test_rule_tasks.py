@@ -1,0 +1,124 @@
+"""Rules as tasks: drawn for many at once as one by one, sound in every form, read back from what is drawn."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthlab.errors import LabError
+from lengthlab.inspection import check_task
+from lengthlab.rules import EXERCISES, FORMS, Rule, Wording, read_words, vocabulary
+from lengthlab.rules.many import write_many
+from lengthlab.rules.page import NotTogether
+from lengthlab.tasks import RuleFollowing, RulePrograms, Task
+from lengthlab.tasks.rules import RuleTask
+
+TOGETHER = ("addition", "base-9", "coin-flips", "digit-sum")
+MARKS = ("<bos>", "<sep>", "<eos>")
+LINES = (
+    "n += xs.pop() if xs else 1",
+    "n = n % 5",
+    "n = n * 2 + len(ys)",
+    "if xs: ys.append(xs.pop(0))",
+    "if ys and n > 2 or not xs: ys.insert(0, n % 7)",
+    "while len(ys) > 3: n = ys.pop()",
+    "n = n // 2 if n != 3 else 0",
+    "ys = []",
+    "m = not xs",
+    "n = 3 - n",
+    "n = xs[0]",
+    "if ys: k = 2",
+    "n = k",
+    "n = 1 if xs and xs.pop() else 0",
+)
+"""The last are beyond what is done together, or may be."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rule", TOGETHER)
+def test_many_at_once_are_as_one_by_one(rule: str, form: str) -> None:
+    task = RuleFollowing(rule, form)  # type: ignore[arg-type]
+    random = Random(0)
+    samples = [task.drawn(n, random) for n in [1, 1, 2, 3, 5, 8, 12, 20] * 4]
+    together = write_many(task.exercise.rule, form, [tuple(inputs) for _, inputs in samples], task._token, MARKS)
+    for one, other in zip(together, task.one_by_one(samples), strict=True):
+        assert np.array_equal(one, other)
+
+
+@given(lines=st.lists(st.sampled_from(LINES), min_size=1, max_size=5), seed=st.integers(0, 10**6), form=st.sampled_from(FORMS))
+@settings(max_examples=80, deadline=None)
+def test_of_any_rule_many_at_once_are_as_one_by_one_or_left_alone(lines: list[str], seed: int, form: str) -> None:
+    body = "\n".join(f"        {line}" for line in lines)
+    rule = Rule.of(f"def f(xs, ys):\n    n = 1\n    while xs:\n{body}\n        xs.pop()\n    return ys")
+    words = ("<pad>", *MARKS, *vocabulary(rule, letters=False))
+    token = {word: number for number, word in enumerate(words)}
+    random = Random(seed)
+    inputs = [tuple(random.choices(range(10), k=random.randint(0, 5)) for _ in range(2)) for _ in range(6)]
+    try:
+        tokens_BT, begin_B, end_B = write_many(rule, form, inputs, token, MARKS)
+    except NotTogether:
+        return
+    for row, given_, begin, end in zip(tokens_BT, inputs, begin_B, end_B, strict=True):
+        trace, wording = rule.trace(*given_), Wording(rule, {})
+        said = [words[number] for number in row[:end]]
+        assert said[:begin] == ["<bos>", *wording.prompt(trace), "<sep>"]
+        assert said[begin:] == [*wording.answer(trace, form), "<eos>"]
+        assert not row[end:].any()
+
+
+@pytest.mark.parametrize("rule", EXERCISES)
+def test_a_direct_answer_is_what_it_says_of_itself(rule: str) -> None:
+    report = check_task(RuleFollowing(rule, "direct"), longest=3)
+    assert report.holds, report
+
+
+@pytest.mark.parametrize("task", [RuleFollowing("coin-flips", "trace"), RuleFollowing("digit-sum", "scratchpad")])
+def test_longer_answers_are_what_they_say_of_themselves(task: Task) -> None:
+    report = check_task(task, longest=3)
+    assert report.holds, report
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_programs_are_what_they_say_of_themselves(form: str) -> None:
+    task = RulePrograms(form, programs=40)  # type: ignore[arg-type]
+    if form == "direct":
+        report = check_task(task, longest=2)
+        assert report.holds, report
+    prompts = {tuple(words[: words.index("xs:")]) for words in _drawn(task, 200)}
+    assert 20 < len(prompts) <= 40
+    others = {tuple(words[: words.index("xs:")]) for words in _drawn(RulePrograms(form, first=40, programs=40), 200)}  # type: ignore[arg-type]
+    assert len(others - prompts) > 20
+
+
+@pytest.mark.parametrize("rule", EXERCISES)
+def test_what_is_drawn_is_solved_and_read_back(rule: str) -> None:
+    for form in FORMS:
+        task = RuleFollowing(rule, form)  # type: ignore[arg-type]
+        for words in _drawn(task, 6):
+            answer = words[words.index("<sep>") + 1 :]
+            assert tuple(answer) == task.solve(words)["answer"]
+            read = read_words(answer, form, task.exercise.rule)
+            assert read.answer is not None
+            outer = task.exercise.rule.loops[0]
+            assert form == "direct" or (read.turns or {})[outer] == 4
+
+
+def _drawn(task: RuleTask, size: int) -> list[list[str]]:
+    batch = task.sample(size, (4, 4), torch.Generator().manual_seed(0))
+    return [task.decode(tokens_T) for tokens_T in batch.tokens_BT]
+
+
+def test_what_there_is_not_is_refused() -> None:
+    with pytest.raises(LabError, match="there is no rule 'adition'; did you mean 'addition'"):
+        RuleFollowing("adition")
+    with pytest.raises(LabError, match="there is no form 'traces' of an answer; did you mean 'trace'"):
+        RuleFollowing(form="traces")  # type: ignore[arg-type]
+    with pytest.raises(LabError, match=r"task\.programs must be at least 1"):
+        RulePrograms(programs=0)
+    with pytest.raises(LabError, match=r"length 501: task 'rule-addition' reaches 500 at most"):
+        RuleFollowing().sample(1, (501, 501), torch.Generator())
