@@ -23,7 +23,7 @@ from lengthlab.registry import chosen
 
 def lstm_hsa(
     width: int = 256,
-    recurrence: Part = Lstm(),
+    recurrence: Part | str = Lstm(),
     blocks: int = 1,
     heads: int = 8,
     kv_heads: int = 1,
@@ -55,4 +55,4 @@ def lstm_hsa(
     block = chain(residual(named("attend", attend), around, pre_norm), residual(feed, around, pre_norm))
     layers = chain(repeat(blocks, block), around) if pre_norm else repeat(blocks, block)
     memory = ChunkMemory(layers, chunk, heads, kv_heads, encoder)
-    return Model("lstm-hsa", width, chain(residual(recurrence, around, pre_norm), named("attention", memory)))
+    return Model("lstm-hsa", width, chain(residual(chosen(Part, recurrence), around, pre_norm), named("attention", memory)))

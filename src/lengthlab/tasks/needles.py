@@ -3,7 +3,7 @@
     <bos> x x <key> K7 d1 d2 x <key> K3 d1 d2 x ... x <query> K3 d1 d2 <query> K7 d1 d2        of n tokens in all
 
 The multi-query needle of RULER (Hsieh et al., arXiv 2404.06654) with tokens in the place of text; 6 needles, 2 of them asked,
-as in hierarchical sparse attention (Leng et al., arXiv 2504.16795). Names differ, and so do those that are asked for.
+as in hierarchical sparse attention (Hu et al., arXiv 2504.16795). Names differ, and so do those that are asked for.
 Everything that is asked is one answer: the share of right tokens, which is counted beside it, tells of needles that are found
 in part.
 

@@ -2,7 +2,7 @@
 
     <bos> x x x <key> d1 ... d5 x x ... x <query> d1 ... d5        of n tokens in all
 
-As in passkey retrieval (Mohtashami & Jaggi, arXiv 2305.16300) and in the single needle of hierarchical sparse attention (Leng
+As in passkey retrieval (Mohtashami & Jaggi, arXiv 2305.16300) and in the single needle of hierarchical sparse attention (Hu
 et al., arXiv 2504.16795), with noise of a small alphabet in the place of text.
 
 Shapes: B samples, D digits of a key.

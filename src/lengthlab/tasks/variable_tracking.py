@@ -5,7 +5,7 @@
 After RULER (Hsieh et al., arXiv 2404.06654), where a chain begins with a number, every other variable is given the one before
 it, and assignments stand in the order of their chain. RULER asks for all variables that have a value; here the value of a
 chain's last variable is asked, which is `hops` steps away, so that nothing but following them finds it. With one chain the
-only value there would do, so that there are two chains or more, of equal length and mixed in any order. (Leng et al., arXiv
+only value there would do, so that there are two chains or more, of equal length and mixed in any order. (Hu et al., arXiv
 2504.16795, have 2 hops.)
 
 Shapes: B samples, C chains of S assignments, K = C × S of them in all.
