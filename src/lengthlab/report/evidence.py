@@ -78,7 +78,7 @@ def _must_read(name: str, wanted: Wanted) -> Evidence:
 def _read(name: str, wanted: Wanted) -> Evidence | None:
     """What a folder has; None if that is neither rows nor runs."""
     path = place_of(name, wanted.study.name)
-    files = _files(path, wanted.study.name)
+    files = files_of(path, wanted.study.name)
     if files.rows:
         size = wanted.size.name
         told = all(row.size for row in files.rows) or len(wanted.study.sizes) == 1
@@ -96,7 +96,7 @@ def _file_in(path: Path, experiment: str) -> Path | None:
     return next((folder for folder in (path / experiment, path) if (folder / FILE).exists()), None)
 
 
-def _files(path: Path, experiment: str) -> Evidence:
+def files_of(path: Path, experiment: str) -> Evidence:
     """The rows of an experiment in a folder of files. A row without a size has that of the entry that made its run."""
     folder = _file_in(path, experiment)
     if folder is None:
