@@ -340,7 +340,14 @@ def test_the_demo_at_a_tiny_size_and_what_it_says_to_type_next(
     assert call(*measure[1:]).code == 0
     assert report == ["lengthlab", "report", str(tmp_path)]
     paths = write_report(Sources(tuple(curves)), tmp_path / "demo-seed-0")
-    assert {path.name for path in paths} == {"report.html", "table.md", "table.csv", "table.json", "accuracy.png", "accuracy.svg"}
+    assert {path.name for path in paths} == {
+        "report.html",
+        "table.md",
+        "table.csv",
+        "table.json",
+        "accuracy.png",
+        "accuracy.svg",
+    }
 
 
 def tiny(schedule: Schedule) -> Schedule:

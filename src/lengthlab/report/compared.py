@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lengthlab.report.best import Best, best_of
 from lengthlab.report.curves import Curve
 from lengthlab.report.scores import Series
 from lengthlab.report.setting import Setting, alike, settings_of
+from lengthlab.store.settings import name_runs, shown
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,8 @@ class Compared:
     """One task, one training range, the best setting first."""
 
     best: Best
+    parameters: str = ""
+    """What tells its task from others of the same name."""
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -29,21 +33,22 @@ class Compared:
 
     @property
     def title(self) -> str:
-        return f"{self.first.first.task}, trained on n = {self.trained[0]}…{self.trained[1]}"
+        told = ", ".join(filter(None, (self.first.first.task, self.parameters)))
+        return f"{told}, trained on n = {self.trained[0]}…{self.trained[1]}"
 
     @property
     def trained(self) -> tuple[int, int]:
         return self.first.trained
 
-    @property
+    @cached_property
     def lengths(self) -> list[int]:
         return sorted({length for setting in self.settings for length in setting.lengths})
 
-    @property
+    @cached_property
     def questions(self) -> list[str]:
         return self.first.questions
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """What differs between these settings."""
         told = [dict(setting.values) for setting in self.settings]
@@ -57,5 +62,14 @@ class Compared:
 
 
 def compared(curves: Sequence[Curve]) -> list[Compared]:
-    """In the order in which their first runs come."""
-    return [Compared(best_of(group)) for group in alike(settings_of(curves))]
+    """In the order in which their first runs come; settings are named by what differs within their group."""
+    groups = [[curve for setting in group for curve in setting.curves] for group in alike(settings_of(curves))]
+    tasks = name_runs({str(number): {"task": group[0].content["task"]} for number, group in enumerate(groups)})
+    named = [group[0].first.task for group in groups]
+    found = []
+    for number, group in enumerate(groups):
+        alone = named.count(named[number]) == 1
+        values = zip(tasks.columns, tasks.values[str(number)], strict=True)
+        told = [f"{name} {shown(value)}" for name, value in values if name != "task" and value is not None]
+        found.append(Compared(best_of(settings_of(group)), "" if alone else ", ".join(told)))
+    return found

@@ -28,8 +28,8 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Course:
-    """`loss` and `rates` by step; each loss is the mean of the log lines up to there. `inside` and `beyond`: accuracy by step at
-    the longest training length, and at the longest length that was watched.
+    """`loss` and `rates` by step; each loss is the mean of the log lines up to there. `inside` and `beyond`: accuracy by step
+    at the longest training length, and at the longest length that was watched.
     """
 
     seed: int

@@ -78,7 +78,7 @@ def _must_read(name: str, wanted: Wanted) -> Evidence:
 def _read(name: str, wanted: Wanted) -> Evidence | None:
     """What a folder has; None if that is neither rows nor runs."""
     path = place_of(name, wanted.study.name)
-    files = files_of(path, wanted.study.name)
+    files = _files(path, wanted.study.name)
     if files.rows:
         size = wanted.size.name
         told = all(row.size for row in files.rows) or len(wanted.study.sizes) == 1
@@ -96,14 +96,20 @@ def _file_in(path: Path, experiment: str) -> Path | None:
     return next((folder for folder in (path / experiment, path) if (folder / FILE).exists()), None)
 
 
-def files_of(path: Path, experiment: str) -> Evidence:
-    """The rows of an experiment in a folder of files. A row without a size has that of the entry that made its run."""
+def _files(path: Path, experiment: str) -> Evidence:
+    """The rows of an experiment in a folder of files."""
     folder = _file_in(path, experiment)
     if folder is None:
         return Evidence()
+    found = read_files(folder)
+    return replace(found, rows=tuple(row for row in found.rows if row.experiment == experiment))
+
+
+def read_files(folder: Path) -> Evidence:
+    """All that the files of a folder tell. A row without a size has that of the entry that made its run."""
     origins = read_origins(folder / provenance.FILE)
     size_of = {run: origin.size for origin in origins for run in origin.short_runs}
-    rows = [row for row in read_rows(folder / FILE) if row.experiment == experiment]
+    rows = read_rows(folder / FILE)
     sized = [row if row.size else replace(row, size=size_of.get(row.run[:SHORT], "")) for row in rows]
     return Evidence(tuple(sized), tuple(origins), tuple(read_traces(folder)))
 

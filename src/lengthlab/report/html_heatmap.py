@@ -23,7 +23,9 @@ def heat_table(block: Scores, question: str | None = None) -> Markup:
     names = [name for name, _ in block.entries[0].names]
     caption = f"{title_of(asked)}: accuracy by length"
     body = [_row(entry, asked, block.lengths, inside) for entry in block.entries]
-    table = tag("table", tag("caption", caption), tag("thead", *_head(block, names, inside)), tag("tbody", *body), class_="heat")
+    table = tag(
+        "table", tag("caption", caption), tag("thead", *_head(block, names, inside)), tag("tbody", *body), class_="heat"
+    )
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 

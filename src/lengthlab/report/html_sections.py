@@ -15,10 +15,10 @@ from lengthlab.report.html_data import Courses
 from lengthlab.report.html_heatmap import heat_table
 from lengthlab.report.markup import Markup, joined, tag
 from lengthlab.report.origins_table import every_run, machines, without_result
-from lengthlab.report.page import Curves, Details, Entry, Heatmap, Span, Table, Text, title_of
+from lengthlab.report.page import Curves, Details, Entry, Heatmap, Span, Table, Text, Words, title_of
 from lengthlab.report.portraits import portraits
 from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, telling_length
-from lengthlab.report.scores import samples_told
+from lengthlab.report.scores import GOOD, samples_told
 from lengthlab.report.setting import Setting
 from lengthlab.store.status import Status
 
@@ -52,7 +52,7 @@ class Report:
 
 def sections(report: Report) -> list[Section]:
     made = [
-        Section("overview", "Overview", _each(report, _overview)),
+        Section("overview", "Overview", joined([*_reading(report), _each(report, _overview)])),
         Section("curves", "Accuracy over length", _each(report, _curves)),
         Section("training", "Training", _each(report, lambda group: _training(group, report.courses))),
         Section("selection", "Selection rules", joined([html(Text(ABOUT)), _each(report, _selection)])),
@@ -76,17 +76,22 @@ def _overview(group: Compared) -> Markup:
     """How far each goes, and the heat map of the question that counts; the others folded."""
     first, *others = group.questions
     block = Heatmap(tuple(map(_entry, group.settings)), tuple(group.lengths), group.trained)
-    said = [html(Text(Span(sentence(group.best), "strong")))]
-    if len(group.settings) > 1:
-        said.append(tag("p", RULE, class_="faint"))
+    said = html(Text(Span(sentence(group.best), "strong")))
     folded = [tag("details", tag("summary", title_of(each)), heat_table(block, each), class_="other") for each in others]
     rows = [row for setting in group.settings for curve in setting.curves for row in curve.rows]
-    words = (
-        f"Reach: the greatest length up to which the mean over seeds is above 0.90. In a cell: the mean, and Wilson's interval "
-        f"at 95 % over the samples of all seeds; {samples_told(rows)}."
-    )
     heat = tag("div", heat_table(block, first), class_="heat-map")
-    return joined([*said, heat, *folded, tag("p", words, class_="faint")])
+    return joined([said, heat, *folded, tag("p", f"{samples_told(rows)}.", class_="faint")])
+
+
+def _reading(report: Report) -> list[Markup]:
+    """How the tables are read, and what the best is."""
+    several = any(len(group.settings) > 1 for group in report.groups)
+    words = [
+        f"Reach: the greatest length up to which the mean over seeds is above {GOOD:.2f}. In a cell: the mean over seeds, and "
+        "Wilson's interval at 95 % over the samples of all of them.",
+        *([RULE] if several else []),
+    ]
+    return [tag("p", " ".join(words), class_="faint")]
 
 
 def _curves(group: Compared) -> Markup:
@@ -105,7 +110,11 @@ def _training(group: Compared, courses: Courses) -> Markup:
         for setting in group.settings[:DRAWN]
     ]
     picture = loss_chart(known)
-    return tag("div", _left_out(group), figure(picture, "Training loss"), _phases(known), class_="courses") if picture else Markup("")
+    return (
+        tag("div", _left_out(group), figure(picture, "Training loss"), _phases(known), class_="courses")
+        if picture
+        else Markup("")
+    )
 
 
 def _phases(known: Sequence[tuple[str, Sequence[Course]]]) -> Markup:
@@ -123,7 +132,11 @@ def _phases(known: Sequence[tuple[str, Sequence[Course]]]) -> Markup:
 
 def _left_out(group: Compared) -> Markup:
     more = len(group.settings) - DRAWN
-    return tag("p", f"The best {DRAWN} of {len(group.settings)} settings are drawn.", class_="faint static") if more > 0 else Markup("")
+    return (
+        tag("p", f"The best {DRAWN} of {len(group.settings)} settings are drawn.", class_="faint static")
+        if more > 0
+        else Markup("")
+    )
 
 
 def _selection(group: Compared) -> Markup:
@@ -133,7 +146,7 @@ def _selection(group: Compared) -> Markup:
         (setting.name, *map(_share, line), f"{len(converged_seeds(setting, group))} of {len(setting.curves)}")
         for setting, line in zip(group.settings, values, strict=True)
     ]
-    last = (Span("above the mean over seeds", "strong"), *map(_gap, flattery(values)), "")
+    last: tuple[Words, ...] = (Span("above the mean over seeds", "strong"), *map(_gap, flattery(values)), "")
     words = f"Accuracy at n = {length}, where the best seed and the mean are furthest apart."
     table = Table(("setting", *RULES, "converged"), (*rows, last))
     return tag("div", html(Text(words)), html(table), class_="rules")

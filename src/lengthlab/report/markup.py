@@ -10,7 +10,7 @@ from typing import Any
 from lengthlab.report.page import visible
 
 EMPTY = ("br", "col", "circle", "line", "meta", "path", "rect")
-"""Elements that nothing stands in."""
+"""Elements that nothing stands in; those of SVG have to say so."""
 INERT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -25,8 +25,8 @@ def tag(name: str, /, *content: str, **attributes: str | float | bool | None) ->
     >>> tag("td", "a < b", class_="good", tabindex=0)
     '<td class="good" tabindex="0">a &lt; b</td>'
     """
-    head = "".join([f"<{name}", *(_attribute(key, value) for key, value in attributes.items()), ">"])
-    return Markup(head if name in EMPTY else f"{head}{joined(content)}</{name}>")
+    head = "".join([f"<{name}", *(_attribute(key, value) for key, value in attributes.items())])
+    return Markup(f"{head}/>" if name in EMPTY else f"{head}>{joined(content)}</{name}>")
 
 
 def joined(content: Iterable[str]) -> Markup:

@@ -71,15 +71,14 @@ def _status(status: Status) -> tuple[Words, ...]:
 
 def _reason(status: Status) -> str:
     """Why there is no result."""
-    if status.failure or status.trouble:
-        return status.failure or status.trouble or ""
     left = f", {duration(status.seconds_left)} left" if status.seconds_left else ""
-    return {
+    words = {
         "waiting": "not begun",
         "training": f"still in training{left}",
         "measuring": "trained, being measured",
         "stopped": "no process has it: the same command goes on where it was",
-    }.get(status.state, "")
+    }
+    return "; ".join(filter(None, (status.failure or words.get(status.state), status.trouble)))
 
 
 def _count(number: int, what: str) -> str:

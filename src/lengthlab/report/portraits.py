@@ -80,7 +80,11 @@ def _walked(data: Any, depth: int) -> Iterator[Words]:
         return
     if isinstance(data, Mapping):
         called = data.get("name", data.get("kind"))
-        plain = [f"{key} {value}" for key, value in data.items() if key not in ("name", "kind") and isinstance(value, int | float | str)]
+        plain = [
+            f"{key} {value}"
+            for key, value in data.items()
+            if key not in ("name", "kind") and isinstance(value, int | float | str)
+        ]
         if isinstance(called, str):
             yield _indented(", ".join([called, *plain]), depth)
         for value in data.values():

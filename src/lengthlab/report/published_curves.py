@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,24 @@ from lengthlab.errors import LabError
 from lengthlab.experiments import find_study
 from lengthlab.experiments.size import Size
 from lengthlab.report.curves import Curve
-from lengthlab.report.evidence import Evidence, files_of
+from lengthlab.report.evidence import Evidence, read_files
 from lengthlab.report.provenance import Origin
 from lengthlab.store import Folder
 from lengthlab.store.ids import SHORT
-from lengthlab.store.rows import ALL, FILE, Row, read_rows
+from lengthlab.store.rows import ALL, FILE, Row
 from lengthlab.store.settings import called
 
 NOT_RECORDED = "not recorded"
+
+
+@dataclass(frozen=True)
+class Served:
+    """A row, the size of its study, how a page calls its arm, and the files that it stands in."""
+
+    row: Row
+    size: Size
+    arm: str
+    evidence: Evidence
 
 
 def rows_in(place: Path) -> list[Path]:
@@ -27,40 +37,50 @@ def rows_in(place: Path) -> list[Path]:
 
 
 def published_curves(folders: Sequence[Path]) -> tuple[list[Curve], list[str]]:
-    """A curve for each run, whatever arms it serves, and a line for each study whose training lengths nobody knows here."""
-    served: dict[str, list[tuple[Row, Size, Evidence]]] = {}
-    problems = []
+    """A curve for each run, whatever arms it serves, and a line for each size of a study that nobody knows here."""
+    served: dict[str, list[Served]] = {}
+    unknown: dict[str, None] = {}
     for folder in folders:
-        for experiment in dict.fromkeys(row.experiment for row in read_rows(folder / FILE)):
-            found = files_of(folder, experiment)
-            try:
-                sizes = {size.name: size for size in find_study(experiment).sizes}
-                for row in found.rows:
-                    served.setdefault(row.run[:SHORT], []).append((row, sizes[row.size], found))
-            except (LabError, KeyError):
-                problems.append(f"{folder}: the study '{experiment}' or its size is not known here, nor what it trains on")
-    return [_curve(rows) for rows in served.values()], problems
+        found = read_files(folder)
+        sizes = {name: _sizes(name) for name in dict.fromkeys(row.experiment for row in found.rows)}
+        told = {(row.experiment, row.size) for row in found.rows}
+        for row in found.rows:
+            size = sizes[row.experiment].get(row.size)
+            several = len([name for name, _ in told if name == row.experiment]) > 1
+            if size:
+                served.setdefault(row.run[:SHORT], []).append(Served(row, size, _arm(row, several), found))
+            else:
+                unknown[f"{folder}: what size '{row.size}' of study '{row.experiment}' is trained on is not known here"] = None
+    return [_curve(rows) for rows in served.values()], list(unknown)
 
 
-def _curve(served: Sequence[tuple[Row, Size, Evidence]]) -> Curve:
+def _sizes(study: str) -> dict[str, Size]:
+    try:
+        return {size.name: size for size in find_study(study).sizes}
+    except LabError:
+        return {}
+
+
+def _curve(served: Sequence[Served]) -> Curve:
     """Of one run; a row that several arms have is one."""
-    rows = {(row.length, row.question): row for row, _, _ in served}
-    (first, size, evidence), arms = served[0], dict.fromkeys(_arm(row) for row, _, _ in served)
+    rows = {(each.row.length, each.row.question): each.row for each in served}
+    first, size = served[0].row, served[0].size
+    label = " + ".join(dict.fromkeys(each.arm for each in served))
     asked = [question for question in dict.fromkeys(row.question for row in rows.values()) if question != ALL]
     chance: dict[str, float | dict[int, float]] = {question: size.chance.get(question, {}) for question in (*asked, ALL)}
-    content = {"experiment": first.experiment, "size": first.size, "arm": first.arm, "label": " + ".join(arms)}
+    content = {"experiment": first.experiment, "size": first.size, "arm": first.arm, "label": label, "seed": first.seed}
     return Curve(
-        tuple(replace(row, arm=first.arm) for row in rows.values()),
+        tuple(rows.values()),
         size.trained,
         chance,
-        _made(first, evidence) | {"settings": f"{first.experiment} {first.size} {' + '.join(arms)} {first.task}"},
+        _made(first, served[0].evidence) | {"settings": f"{first.size} {label} {first.task}"},
         Folder(Path(first.run)),
-        called(content | {"seed": first.seed}, first.task, first.model, first.training),
+        called(content, first.task, first.model, first.training),
     )
 
 
-def _arm(row: Row) -> str:
-    return ", ".join(filter(None, (f"{row.experiment} {row.arm}", row.model, row.training, row.size)))
+def _arm(row: Row, sized: bool) -> str:
+    return ", ".join(filter(None, (f"{row.experiment} {row.arm}", row.model, row.training, row.size if sized else "")))
 
 
 def _made(row: Row, evidence: Evidence) -> dict[str, Any]:

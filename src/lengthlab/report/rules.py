@@ -14,8 +14,8 @@ RULES = ("mean over seeds", "median", "best seed", "converged seeds only", "best
 
 ABOUT = (
     f"The mean over all seeds is what this page goes by. Converged: above {GOOD:.2f} at the longest length measured in the "
-    "training range. Best rate: of the settings that differ in their learning rate alone, the highest mean at that very length, "
-    "as if the rate had been chosen on the test."
+    "training range. Best rate: of the settings that differ in their learning rate alone, the highest mean at that very "
+    "length, as if the rate had been chosen on the test."
 )
 
 Values = tuple[float | None, ...]
@@ -26,7 +26,7 @@ def by_rule(group: Compared, length: int) -> list[Values]:
     """A line a setting, in their order: the accuracy at a length by every rule; None where the rule says nothing."""
     means = [setting.series[0].at(length).mean for setting in group.settings]
     families = _families(group)
-    found = []
+    found: list[Values] = []
     for setting, mean, family in zip(group.settings, means, families, strict=True):
         seeds = list(setting.series[0].at(length).by_seed.values())
         rates = [value for value, other in zip(means, families, strict=True) if other == family and value is not None]

@@ -1,4 +1,4 @@
-"""A line chart as SVG, drawn without any library: what a page shows where no script runs, in the same looks as its script draws.
+"""A line chart as SVG, drawn without any library: what a page shows where no script runs, looking as its script draws.
 
 Colours, dashes and widths are in the style sheet of the page (`c0`, `d1`, `seed`, …), so that they follow light and dark.
 """
@@ -93,7 +93,7 @@ def _shade(chart: Chart) -> Iterator[Markup]:
     if chart.shade:
         start, end = (min(max(chart.x.at(value), LEFT), WIDE - RIGHT) for value in chart.shade)
         yield tag("rect", class_="shade", x=start, y=TOP, width=end - start, height=HIGH - BOTTOM - TOP)
-        yield tag("text", "trained", class_="faint", x=start + 5, y=TOP + 12)
+        yield tag("text", "trained", class_="faint", x=start, y=TOP - 5)
 
 
 def _frame(chart: Chart) -> Iterator[Markup]:

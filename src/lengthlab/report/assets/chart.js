@@ -5,6 +5,7 @@ const DASHES = 4;
 const HIGH = 330;
 const EDGE = { left: 54, right: 16, top: 28, bottom: 44 };
 const APART = 36;
+const MOST_KEYS = 16;
 
 const looks = (kind, look) => `${kind} c${look % COLOURS} d${Math.floor(look / COLOURS) % DASHES}`;
 const written = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4))));
@@ -36,15 +37,17 @@ function chart(host, spec) {
   const wide = Math.max(340, Math.round(host.clientWidth || 760));
   const strips = spec.strips || [];
   const top = EDGE.top + strips.length * 9;
+  const keys = spec.lines.filter((line, place) => line.label && spec.lines.findIndex((other) => other.label === line.label) === place);
+  const room = keys.length <= MOST_KEYS ? keys.length * 17 : 0;
   const high = HIGH + strips.length * 9;
   const x = axis(spec.x, EDGE.left, wide - EDGE.right);
   const y = axis(spec.y, high - EDGE.bottom, top);
-  const drawing = draw("svg", { class: "chart", viewBox: `0 0 ${wide} ${high}`, role: "img", tabindex: 0, "aria-label": spec.title });
+  const drawing = draw("svg", { class: "chart", viewBox: `0 0 ${wide} ${high + room}`, role: "img", tabindex: 0, "aria-label": spec.title });
   if (spec.shade) {
     const [start, end] = spec.shade.map((value) => Math.min(Math.max(x(value), EDGE.left), wide - EDGE.right));
     drawing.append(
       draw("rect", { class: "shade", x: start, y: top, width: end - start, height: high - EDGE.bottom - top }),
-      draw("text", { class: "faint", x: start + 5, y: top + 12 }, "trained"),
+      draw("text", { class: "faint", x: start, y: top - 5 }, "trained"),
     );
   }
   frame(drawing, spec, x, y, wide, high);
@@ -60,6 +63,7 @@ function chart(host, spec) {
     drawing.append(draw("path", { class: kind === "level" ? kind : looks(kind, look), d: path(at) }));
     if (kind === "mean" || (kind.startsWith("run") && at.length <= 12)) at.forEach(([cx, cy]) => drawing.append(draw("circle", { class: `dot c${look % COLOURS}`, cx, cy, r: kind === "mean" ? 3 : 2 })));
   }
+  if (room) keys.forEach((line, place) => drawing.append(...keyOf(line, wide, high + 8 + place * 17)));
   readable(drawing, spec, x, wide, top, high);
   host.replaceChildren(drawing);
   return drawing;
@@ -84,6 +88,14 @@ function frame(drawing, spec, x, y, wide, high) {
     draw("text", { class: "name end", x: wide - EDGE.right, y: high - 6 }, spec.x.name),
     draw("text", { class: "name", x: 6, y: 11 }, spec.y.name),
   );
+}
+
+// Which line is which, below the axis: it goes along where the drawing is printed or kept.
+function keyOf({ kind, look, label }, wide, top) {
+  const letters = Math.floor((wide - 110) / 6.6);
+  const text = label.length > letters ? `${label.slice(0, letters - 1)}…` : label;
+  const line = draw("path", { class: kind === "level" ? kind : looks("mean", look), d: `M${EDGE.left} ${top}l26 0` });
+  return [line, draw("text", { x: EDGE.left + 34, y: top + 4 }, text)];
 }
 
 // When something was off: hollow; when everything was on: filled.
