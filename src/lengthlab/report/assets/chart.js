@@ -6,6 +6,7 @@ const HIGH = 330;
 const EDGE = { left: 54, right: 16, top: 28, bottom: 44 };
 const APART = 36;
 const MOST_KEYS = 16;
+let paper = 0; // the width on paper, while the page is printed
 
 const looks = (kind, look) => `${kind} c${look % COLOURS} d${Math.floor(look / COLOURS) % DASHES}`;
 const written = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4))));
@@ -34,7 +35,7 @@ const path = (points) => (points.length ? "M" + points.map(([x, y]) => `${x.toFi
 
 // `lines`: {points, kind, look, label, band, quiet}. `strips`: {look, name, parts: [[start, end, off]]}.
 function chart(host, spec) {
-  const wide = Math.max(340, Math.round(host.clientWidth || 760));
+  const wide = paper || Math.max(340, Math.round(host.clientWidth || 760));
   const strips = spec.strips || [];
   const top = EDGE.top + strips.length * 9;
   const keys = spec.lines.filter((line, place) => line.label && spec.lines.findIndex((other) => other.label === line.label) === place);

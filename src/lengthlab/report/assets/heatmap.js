@@ -83,6 +83,7 @@ function overview(place, group, good) {
   }
   tools.append(button("CSV", () => save("accuracy.csv", "text/csv", tableOf(group))));
   place.querySelector(".heat-map").before(tools);
+  place.querySelectorAll(".other").forEach((each) => each.remove()); // the control shows them
   tipsOf(table);
   moves(table);
   show();

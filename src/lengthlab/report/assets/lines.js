@@ -58,8 +58,11 @@ function picker(picked) {
   if (boxes.length > 2 * DRAWN) {
     tools.append(search("Filter ", (words) => boxes.forEach(({ item, name }) => (item.hidden = !matches(name, words)))));
   }
-  return make("fieldset", { class: "picker" }, make("legend", {}, "Settings that are drawn"), tools, list);
+  const summary = make("summary", {}, `Pick settings (${boxes.length})`);
+  return make("details", { class: "picker" }, summary, make("fieldset", {}, make("legend", { class: "heard" }, "Settings that are drawn"), tools, list));
 }
+
+const redraws = [];
 
 // A place for a figure that is drawn anew when it changes, and when the page becomes wider or narrower.
 function figureOf(title, name) {
@@ -72,6 +75,7 @@ function figureOf(title, name) {
 }
 
 const onWidth = (place, show) => {
+  redraws.push(show);
   let wide = 0;
   new ResizeObserver(() => {
     if (Math.abs(place.clientWidth - wide) < 2) return;
@@ -112,7 +116,7 @@ function curves(place, group, picked) {
       x: { low: first, high: last, log: state.scale === "log", marks: group.lengths, name: "length n" },
       y: { low: 0, high: 1, name: what },
       shade: [Math.max(group.trained[0], first), group.trained[1]],
-      lines: [...(chance.length && state.measure === "exact" ? [level] : []), ...lines],
+      lines: [...lines, ...(chance.length && state.measure === "exact" ? [level] : [])],
     });
   };
 

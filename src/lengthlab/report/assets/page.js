@@ -41,11 +41,15 @@ function printing() {
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("#tasks details:not([open])")];
     folded.forEach((each) => (each.open = true));
+    paper = 700;
+    redraws.forEach((show) => show());
     theme = document.documentElement.dataset.theme;
     document.documentElement.dataset.theme = "light";
   });
   addEventListener("afterprint", () => {
     folded.forEach((each) => (each.open = false));
+    paper = 0;
+    redraws.forEach((show) => show());
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
   });
