@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_runs import write_run, write_runs
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from lengthlab.report.html_page import report_html
 from lengthlab.report.sources import read_sources
 from lengthlab.store import Folder
+from page_runs import write_run, write_runs
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=2>"

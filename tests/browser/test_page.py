@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import Open
 from playwright.sync_api import Browser, Page, expect
+
+from conftest import Open
 
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
@@ -109,7 +110,9 @@ def test_axe_finds_nothing_serious(open_page: Open, hundred: Path, scheme: str) 
 def test_on_380_pixels_nothing_is_wider_than_the_screen(open_page: Open, hundred: Path) -> None:
     page = open_page(hundred, width=380)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
-    assert page.locator("#curves svg.chart").evaluate("(chart) => chart.viewBox.baseVal.width") < 400  # drawn for it, not shrunk
+    assert (
+        page.locator("#curves svg.chart").evaluate("(chart) => chart.viewBox.baseVal.width") < 400
+    )  # drawn for it, not shrunk
 
 
 def test_on_paper_there_are_no_controls_and_it_is_light(open_page: Open, hundred: Path, tmp_path: Path) -> None:

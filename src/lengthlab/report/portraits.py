@@ -5,22 +5,29 @@ of, as training wrote it down; of older runs, what their `run.json` tells.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from lengthlab.report.compared import Compared
 from lengthlab.report.page import Block, Details, Heading, Span, Table, Text, Words
 
 DEEPEST = 12
-"""So deep does an outline of somebody's file go."""
+"""So far is a line of an outline indented at most."""
 MOST_LINES = 200
 
 
 def portraits(groups: Sequence[Compared]) -> Iterator[Block]:
-    """The task of each group, and its models, each once."""
+    """The task of each group, and its models, each once; how many tell nothing of themselves."""
+    silent = 0
     for group in groups:
-        yield Heading(group.title)
-        yield from _task(group)
-        yield from _models(group)
+        told = [*_task(group), *_models(group)]
+        silent += not told
+        yield from [Heading(group.title), *told] if told else []
+    if silent:
+        yield Text(
+            f"Of {silent} of {len(groups)} groups of runs neither a sample nor the parts of models are known: they were trained "
+            "before these were kept, or are known by their rows alone."
+        )
 
 
 def _task(group: Compared) -> Iterator[Block]:
@@ -36,8 +43,6 @@ def _task(group: Compared) -> Iterator[Block]:
         why = ": ".join(filter(None, (str(theory.get("citation", "")), str(theory.get("reason", "")))))
         says = Span(str(theory.get("says", "unknown")), "emphasis")
         yield Text(("What theory promises of transformers that reach beyond their training lengths: ", says, f" ({why})."))
-    if not told:
-        yield Text("These runs tell no sample: they were trained before samples were kept, or are known by their rows alone.")
 
 
 def _sample(words: Sequence[str], asked: Mapping[int, str]) -> Words:
@@ -63,8 +68,10 @@ def _outline(portrait: Mapping[str, Any], content: Mapping[str, Any]) -> Table |
     parts = portrait.get("parts")
     if isinstance(parts, list) and all(isinstance(part, dict) for part in parts):
         return Table(("part", "parameters", "at first"), tuple(map(_part, parts)))
-    lines = list(_walked(content.get("model"), 0))[:MOST_LINES]
-    return Table(("part",), tuple((line,) for line in lines)) if lines else None
+    model = content.get("model")
+    if not isinstance(model, Mapping) or set(model) <= {"name"}:
+        return None
+    return Table(("part",), tuple((line,) for line in islice(_walked(model), MOST_LINES)))
 
 
 def _part(part: Mapping[str, Any]) -> tuple[Words, ...]:
@@ -74,9 +81,9 @@ def _part(part: Mapping[str, Any]) -> tuple[Words, ...]:
     return text, f"{size:,}" if isinstance(size, int) else "–", "off" if part.get("off") else ""
 
 
-def _walked(data: Any, depth: int) -> Iterator[Words]:
-    """A line for each thing that has a name or a kind, with its plain values."""
-    if depth > DEEPEST:
+def _walked(data: Any, depth: int = 0, left: int = 3 * DEEPEST) -> Iterator[Words]:
+    """A line for each thing that has a name or a kind, with its plain values; a file may be nested deeper than a model is."""
+    if not left:
         return
     if isinstance(data, Mapping):
         called = data.get("name", data.get("kind"))
@@ -88,10 +95,10 @@ def _walked(data: Any, depth: int) -> Iterator[Words]:
         if isinstance(called, str):
             yield _indented(", ".join([called, *plain]), depth)
         for value in data.values():
-            yield from _walked(value, depth + isinstance(called, str))
+            yield from _walked(value, depth + isinstance(called, str), left - 1)
     elif isinstance(data, list | tuple):
         for value in data:
-            yield from _walked(value, depth)
+            yield from _walked(value, depth, left - 1)
 
 
 def _indented(text: str, depth: int) -> Words:

@@ -23,12 +23,16 @@ NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True)
 class Served:
-    """A row, the size of its study, how a page calls its arm, and the files that it stands in."""
+    """A row, its size, what a page calls its study, and the files that it stands in."""
 
     row: Row
     size: Size
-    arm: str
+    study: str
     evidence: Evidence
+
+    @property
+    def arm(self) -> str:
+        return ", ".join(filter(None, (self.row.arm, self.row.model, self.row.training)))
 
 
 def rows_in(place: Path) -> list[Path]:
@@ -47,8 +51,9 @@ def published_curves(folders: Sequence[Path]) -> tuple[list[Curve], list[str]]:
         for row in found.rows:
             size = sizes[row.experiment].get(row.size)
             several = len([name for name, _ in told if name == row.experiment]) > 1
+            study = f"{row.experiment}, {row.size}" if several else row.experiment
             if size:
-                served.setdefault(row.run[:SHORT], []).append(Served(row, size, _arm(row, several), found))
+                served.setdefault(row.run[:SHORT], []).append(Served(row, size, study, found))
             else:
                 unknown[f"{folder}: what size '{row.size}' of study '{row.experiment}' is trained on is not known here"] = None
     return [_curve(rows) for rows in served.values()], list(unknown)
@@ -64,23 +69,19 @@ def _sizes(study: str) -> dict[str, Size]:
 def _curve(served: Sequence[Served]) -> Curve:
     """Of one run; a row that several arms have is one."""
     rows = {(each.row.length, each.row.question): each.row for each in served}
-    first, size = served[0].row, served[0].size
+    first, size, study = served[0].row, served[0].size, served[0].study
     label = " + ".join(dict.fromkeys(each.arm for each in served))
     asked = [question for question in dict.fromkeys(row.question for row in rows.values()) if question != ALL]
     chance: dict[str, float | dict[int, float]] = {question: size.chance.get(question, {}) for question in (*asked, ALL)}
-    content = {"experiment": first.experiment, "size": first.size, "arm": first.arm, "label": label, "seed": first.seed}
+    content = {"task": {"study": study}, "arm": first.arm, "label": label, "seed": first.seed}
     return Curve(
         tuple(rows.values()),
         size.trained,
         chance,
-        _made(first, served[0].evidence) | {"settings": f"{first.size} {label} {first.task}"},
+        _made(first, served[0].evidence) | {"settings": f"{study} {label} {first.task}"},
         Folder(Path(first.run)),
         called(content, first.task, first.model, first.training),
     )
-
-
-def _arm(row: Row, sized: bool) -> str:
-    return ", ".join(filter(None, (f"{row.experiment} {row.arm}", row.model, row.training, row.size if sized else "")))
 
 
 def _made(row: Row, evidence: Evidence) -> dict[str, Any]:

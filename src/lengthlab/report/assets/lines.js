@@ -70,8 +70,8 @@ function figureOf(title, name) {
   const caption = make("figcaption", {}, title);
   const keep = button("SVG", () => saveDrawing(`${name}.svg`, picture.querySelector("svg")));
   const note = make("p", { class: "faint" });
-  const whole = make("figure", {}, caption, picture, note, make("div", { class: "tools" }, keep));
-  return { whole, picture, caption, note };
+  const whole = make("figure", {}, caption, picture, note);
+  return { whole, picture, caption, note, keep };
 }
 
 const onWidth = (place, show) => {
@@ -87,7 +87,7 @@ const onWidth = (place, show) => {
 function curves(place, group, picked) {
   const [first, last] = [group.lengths[0], group.lengths[group.lengths.length - 1]];
   const state = { question: 0, scale: last > 20 * first ? "log" : "linear", measure: "exact", seeds: true, bands: true };
-  const { whole, picture, caption, note } = figureOf("", "accuracy");
+  const { whole, picture, caption, note, keep } = figureOf("", "accuracy");
   const hasTokens = group.settings.some((setting) => setting.series.some((series) => series.tokens));
 
   const linesOf = ([setting, look]) => {
@@ -131,6 +131,7 @@ function curves(place, group, picked) {
     choice("Lengths", [["log", "logarithmic"], ["linear", "linear"]], state.scale, set("scale")),
     tick("seeds", true, set("seeds")),
     tick("bands", true, set("bands")),
+    keep,
   );
   place.replaceChildren(tools, whole, picker(picked));
   picked.watchers.push(show);
@@ -139,7 +140,7 @@ function curves(place, group, picked) {
 
 function training(place, group, picked) {
   const state = { measure: "loss" };
-  const { whole, picture, caption, note } = figureOf("", "training");
+  const { whole, picture, caption, note, keep } = figureOf("", "training");
   const MEASURES = { loss: "loss", accuracy: "accuracy, in the range and beyond", rates: "learning rate" };
 
   const linesOf = ([setting, look]) =>
@@ -183,7 +184,7 @@ function training(place, group, picked) {
       (strips.length ? " Bars on top: hollow while a part is off, filled once everything is on." : "");
   };
 
-  const tools = make("div", { class: "tools" }, choice("Show", Object.entries(MEASURES), "loss", (value) => ((state.measure = value), show())));
+  const tools = make("div", { class: "tools" }, choice("Show", Object.entries(MEASURES), "loss", (value) => ((state.measure = value), show())), keep);
   place.replaceChildren(tools, whole, picker(picked));
   picked.watchers.push(show);
   onWidth(picture, show);
