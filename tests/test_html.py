@@ -310,7 +310,9 @@ def test_a_file_nested_too_deeply_ends_no_page(tmp_path: Path) -> None:
     nested: Any = {"name": "core"}
     for _ in range(300):
         nested = [nested]
-    folder = write_run(tmp_path, 1, 0.1, "lstm", "delayed", 0, model={"name": "lstm", "body": nested})
+    folder = write_run(tmp_path, 1, 0.1, "lstm", "delayed", 0)
+    content = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(content | {"model": {"name": "lstm", "body": nested}}))
     result = json.loads((folder / "result.json").read_text())
     (folder / "result.json").write_text(json.dumps(result | {"portrait": "none"}))
     assert "lstm" in page_of(tmp_path)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from conftest import Open
-
+Open = Callable[..., Page]
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 

@@ -25,8 +25,8 @@ def portraits(groups: Sequence[Compared]) -> Iterator[Block]:
         yield from [Heading(group.title), *told] if told else []
     if silent:
         yield Text(
-            f"Of {silent} of {len(groups)} groups of runs neither a sample nor the parts of models are known: they were trained "
-            "before these were kept, or are known by their rows alone."
+            f"Of {silent} of {len(groups)} groups of runs neither a sample nor the parts of models are known: they were "
+            "trained before these were kept, or are known by their rows alone."
         )
 
 
