@@ -32,11 +32,14 @@ def write_run(store: Path, number: int, lr: float, model: str, training: str, se
     task = {"kind": "modulo-recall", "modulus": 5}
     content = {"task": task, "model": {"name": model, "width": 32}, "schedule": schedule, "seed": seed, "lengths": [1, 10]}
     far = draw.uniform(5, 400)
-    counts = [
+    counts: list[dict[str, Any]] = [
         {"length": n, "question": asked, "correct": int(1000 / (1 + (n / far) ** 3) * draw.uniform(0.97, 1)), "total": 1000}
         for n in LENGTHS
         for asked in ("all", "modulo", "recall")
     ]
+    for count in counts:
+        if count["question"] == "recall":  # an answer of four tokens, half of the wrong ones right
+            count |= {"tokens": 4000, "right_tokens": 2000 + 2 * count["correct"]}
     told = {"run": run, "model": model, "task": "modulo-recall", "training": training, "seed": seed, "counts": counts}
     made = {
         **{"settings": f"{lr} {model} {training}", "lengths": [1, 10], "steps": 1500, "ends": [500, 1500], "batch": 64},

@@ -294,6 +294,24 @@ def test_a_run_without_log_or_portrait_is_shown_all_the_same(tmp_path: Path) -> 
     assert "lstm, width 32" in text
 
 
+def test_numbers_that_are_none_end_no_page(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, 1, 0.1, "lstm", "delayed", 0)
+    junk = [
+        '{"step": 10, "loss": NaN, "lr": Infinity, "accuracy": {"10": NaN, "30": 7}}',
+        f'{{"step": 20, "loss": {10**400}, "lr": -1}}',
+        f'{{"step": {10**40}, "loss": 1.0}}',
+        '{"step": 30, "loss": -2.5}',
+    ]
+    (folder / "log.jsonl").write_text("\n".join(junk) + "\n")
+    result = json.loads((folder / "result.json").read_text())
+    result["chance"] = {"modulo": float("nan"), "recall": 1e308, "all": -1}
+    result["portrait"] = {"sample": ["a"], "scored": {"x": [[1], {}, 0]}, "parts": [{"depth": "deep"}], "theory": {"says": 5}}
+    (folder / "result.json").write_text(json.dumps(result))
+    page = page_of(tmp_path)
+    assert data_of(page)["groups"][0]["settings"][0]["courses"][0]["loss"] == [[30, -2.5]]
+    assert not re.search(r"\bnan\b", re.sub(r"<(script|style)>.*?</\1>", "", page, flags=re.DOTALL))
+
+
 def test_published_rows_are_a_page_too() -> None:
     place = Path(__file__).parents[1] / "published" / "far"
     page = page_of(place)

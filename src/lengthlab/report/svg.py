@@ -50,9 +50,10 @@ class Axis:
         return self.start + (here - low) / (high - low or 1) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round numbers: powers of ten where it is logarithmic, else about five steps."""
+        """Round numbers: powers of ten where it is logarithmic and has some, else about five steps."""
         if self.log:
-            return [10.0**power for power in range(ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9) + 1)]
+            powers = [10.0**power for power in range(ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9) + 1)]
+            return powers if len(powers) > 1 else [self.low, self.high]
         rough = (self.high - self.low) / 5 or 1
         unit = 10 ** floor(log10(rough))
         step = next(unit * times for times in (1, 2, 5, 10) if unit * times >= rough * 0.999)

@@ -110,7 +110,8 @@ function curves(place, group, picked) {
     const lines = picked.settings.flatMap(linesOf);
     const what = state.measure === "exact" ? "accuracy" : "token accuracy";
     caption.textContent = `${question.title}: ${what} over length`;
-    note.textContent = `${chance.length ? "Dotted: chance. " : ""}Thick: the mean over seeds. Thin: each seed. Band: Wilson's interval at 95 % over samples. Shaded: the training range.`;
+    const counted = state.measure === "exact" || picked.settings.some(([setting]) => setting.series[state.question].tokens);
+    note.textContent = !counted ? "Tokens of this question were not counted." : `${chance.length ? "Dotted: chance. " : ""}Thick: the mean over seeds. Thin: each seed. Band: Wilson's interval at 95 % over samples. Shaded: the training range.`;
     chart(picture, {
       title: `${caption.textContent}; ${picked.settings.length} settings. Arrow keys read the values.`,
       x: { low: first, high: last, log: state.scale === "log", marks: group.lengths, name: "length n" },
