@@ -52,7 +52,7 @@ class Report:
 
 def sections(report: Report) -> list[Section]:
     made = [
-        Section("overview", "Overview", joined([*_reading(report), _each(report, _overview)])),
+        Section("overview", "Overview", joined([_each(report, _overview), _reading(report)])),
         Section("curves", "Accuracy over length", _each(report, _curves)),
         Section("training", "Training", _each(report, lambda group: _training(group, report.courses))),
         Section("selection", "Selection rules", joined([html(Text(ABOUT)), _each(report, _selection)])),
@@ -83,7 +83,7 @@ def _overview(group: Compared) -> Markup:
     return joined([said, heat, *folded, tag("p", f"{samples_told(rows)}.", class_="faint")])
 
 
-def _reading(report: Report) -> list[Markup]:
+def _reading(report: Report) -> Markup:
     """How the tables are read, and what the best is."""
     several = any(len(group.settings) > 1 for group in report.groups)
     words = [
@@ -91,7 +91,7 @@ def _reading(report: Report) -> list[Markup]:
         "Wilson's interval at 95 % over the samples of all of them.",
         *([RULE] if several else []),
     ]
-    return [tag("p", " ".join(words), class_="faint")]
+    return tag("p", " ".join(words), class_="faint")
 
 
 def _curves(group: Compared) -> Markup:

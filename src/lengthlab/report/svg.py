@@ -127,12 +127,12 @@ def _lines(chart: Chart) -> Iterator[Markup]:
 
 
 def look(line: Line) -> str:
-    """The classes of a line: a dash of its own for every turn of the colours, so that no two look alike for long.
+    """The classes of a line: colours and dashes come in turn, so that no two of 28 look alike, nor neighbours without colour.
 
     >>> look(Line(())), look(Line((), "seed", 8))
-    ('mean c0 d0', 'seed c1 d1')
+    ('mean c0 d0', 'seed c1 d0')
     """
-    return "level" if line.kind == "level" else f"{line.kind} c{line.look % COLOURS} d{line.look // COLOURS % DASHES}"
+    return "level" if line.kind == "level" else f"{line.kind} c{line.look % COLOURS} d{line.look % DASHES}"
 
 
 def _path(chart: Chart, points: Sequence[Point]) -> str:

@@ -8,7 +8,7 @@ const APART = 36;
 const MOST_KEYS = 16;
 let paper = 0; // the width on paper, while the page is printed
 
-const looks = (kind, look) => `${kind} c${look % COLOURS} d${Math.floor(look / COLOURS) % DASHES}`;
+const looks = (kind, look) => `${kind} c${look % COLOURS} d${look % DASHES}`;
 const written = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4))));
 
 function axis({ low, high, log }, start, end) {
@@ -95,7 +95,7 @@ function frame(drawing, spec, x, y, wide, high) {
 function keyOf({ kind, look, label }, wide, top) {
   const letters = Math.floor((wide - 110) / 6.6);
   const text = label.length > letters ? `${label.slice(0, letters - 1)}…` : label;
-  const line = draw("path", { class: kind === "level" ? kind : looks("mean", look), d: `M${EDGE.left} ${top}l26 0` });
+  const line = draw("path", { class: kind === "level" ? kind : looks(kind.split(" ")[0], look), d: `M${EDGE.left} ${top}l26 0` });
   return [line, draw("text", { x: EDGE.left + 34, y: top + 4 }, text)];
 }
 

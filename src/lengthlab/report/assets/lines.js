@@ -35,7 +35,7 @@ class Picked {
   }
 }
 
-function picker(picked) {
+function picker(picked, kind) {
   const { group } = picked;
   const list = make("ul", {});
   const boxes = group.settings.map((setting, number) => {
@@ -49,7 +49,7 @@ function picker(picked) {
   const show = () =>
     boxes.forEach(({ box, line }, number) => {
       box.checked = picked.look.has(number);
-      line.setAttribute("class", looks("mean", picked.look.get(number) || 0));
+      line.setAttribute("class", looks(kind, picked.look.get(number) || 0));
     });
   picked.watchers.push(show);
   show();
@@ -134,7 +134,7 @@ function curves(place, group, picked) {
     tick("bands", true, set("bands")),
     keep,
   );
-  place.replaceChildren(tools, whole, picker(picked));
+  place.replaceChildren(tools, whole, picker(picked, "mean"));
   picked.watchers.push(show);
   onWidth(picture, show);
 }
@@ -186,7 +186,7 @@ function training(place, group, picked) {
   };
 
   const tools = make("div", { class: "tools" }, choice("Show", Object.entries(MEASURES), "loss", (value) => ((state.measure = value), show())), keep);
-  place.replaceChildren(tools, whole, picker(picked));
+  place.replaceChildren(tools, whole, picker(picked, "run"));
   picked.watchers.push(show);
   onWidth(picture, show);
 }
