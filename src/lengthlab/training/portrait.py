@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 from lengthlab.errors import LabError
 from lengthlab.models import Model
 from lengthlab.models.outline import outline
@@ -52,7 +54,8 @@ def _parts(run: Run) -> dict[str, Any]:
         off = [site.name for site in find(run.blueprint, *names)] if names else []
     except LabError:
         off = []
-    return {"parts": [asdict(line) for line in outline(run.model, run.task.vocabulary, off)]}
+    with torch.device("meta"):  # sizes alone: a large model is not made a second time
+        return {"parts": [asdict(line) for line in outline(run.model, run.task.vocabulary, off)]}
 
 
 def _theory(run: Run) -> dict[str, Any]:
