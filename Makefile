@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-real torture test-libraries pages survey clean
+.PHONY: demo test test-real torture test-libraries test-browser pages survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -26,6 +26,15 @@ test-libraries: .libraries/site-packages
 	PYTHONPATH=.libraries/site-packages:tests $(BIN)/pytest -n 2 -W ignore tests/libraries  # warnings of theirs are theirs
 
 .libraries/site-packages: tests/libraries/requirements.txt constraints.txt | .venv/test
+	rm -rf $@
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
+	touch $@
+
+# The page in a real browser: Debian's chromium, or what CHROMIUM names.
+test-browser: .browser/site-packages
+	PYTHONPATH=.browser/site-packages:tests $(BIN)/pytest tests/browser
+
+.browser/site-packages: tests/browser/requirements.txt constraints.txt | .venv/test
 	rm -rf $@
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
 	touch $@
@@ -54,4 +63,4 @@ survey: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .libraries
+	rm -rf .venv .libraries .browser

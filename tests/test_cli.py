@@ -23,6 +23,7 @@ from lengthlab.cli.report import write_report
 from lengthlab.cli.work import show, work
 from lengthlab.experiments.demo import demo
 from lengthlab.launch.progress import Progress
+from lengthlab.report.sources import Sources
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Schedule
@@ -283,7 +284,7 @@ def test_a_report_is_tables_and_figures_beside_the_runs(call: Call, copied: Trai
     assert (done.code, done.err) == (0, "")
     assert "Accuracy by length" in done.out
     written = copied.store / "report"
-    files = ["accuracy.png", "accuracy.svg", "table.csv", "table.json", "table.md"]
+    files = ["accuracy.png", "accuracy.svg", "report.html", "table.csv", "table.json", "table.md"]
     assert sorted(path.name for path in written.iterdir()) == files
     assert all(f"wrote {path}" in done.out for path in written.iterdir())
     assert all(run.id in (written / "table.md").read_text() for run in copied.runs)
@@ -338,8 +339,15 @@ def test_the_demo_at_a_tiny_size_and_what_it_says_to_type_next(
     _, measure, _, report = [shlex.split(line.partition("#")[0]) for line in next_steps(curves, str(tmp_path))]
     assert call(*measure[1:]).code == 0
     assert report == ["lengthlab", "report", str(tmp_path)]
-    paths = write_report(curves, tmp_path / "demo-seed-0")
-    assert {path.name for path in paths} == {"table.md", "table.csv", "table.json", "accuracy.png", "accuracy.svg"}
+    paths = write_report(Sources(tuple(curves)), tmp_path / "demo-seed-0")
+    assert {path.name for path in paths} == {
+        "report.html",
+        "table.md",
+        "table.csv",
+        "table.json",
+        "accuracy.png",
+        "accuracy.svg",
+    }
 
 
 def tiny(schedule: Schedule) -> Schedule:

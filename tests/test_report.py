@@ -310,7 +310,7 @@ def test_without_matplotlib_tables_are_shown_and_written_and_one_line_says_what_
     assert done.returncode == 0
     assert done.stderr.splitlines() == ["no figure: figures need matplotlib: pip install 'lengthlab[report]'"]
     assert "0.97" in done.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table.csv", "table.json", "table.md"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "table.csv", "table.json", "table.md"]
     assert ".svg" not in (tmp_path / "out" / "table.md").read_text()
 
 

@@ -35,11 +35,12 @@ def demo(seed: int, store: str, device: str, progress: bool, as_json: bool) -> N
     from lengthlab.cli.report import write_report
     from lengthlab.cli.work import show, work
     from lengthlab.experiments.demo import demo as runs_of_demo
+    from lengthlab.report.sources import Sources
 
     curves = work(runs_of_demo([seed]), store, device, progress=progress)
     show(curves, as_json)
     click.echo(summary(curves), err=as_json)
-    for path in write_report(curves, Path(store) / f"demo-seed-{seed}"):
+    for path in write_report(Sources(tuple(curves)), Path(store) / f"demo-seed-{seed}", f"lengthlab demo --seed {seed}"):
         say(f"wrote {path}", err=as_json)
     for line in next_steps(curves, store):
         say(line, err=as_json)

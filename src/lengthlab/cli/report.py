@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from lengthlab.cli.pages import say
 from lengthlab.errors import LabError
 
 if TYPE_CHECKING:
-    from lengthlab.report.curves import Curve
+    from lengthlab.report.sources import Sources
 
 
 @click.command()
@@ -22,39 +22,46 @@ if TYPE_CHECKING:
 @click.option("--each-seed", is_flag=True, help="Show every seed beside the range over them.")
 @options.as_json
 def report(runs: tuple[str, ...], out: Path | None, each_seed: bool, as_json: bool) -> None:
-    """Finished runs: which setting is best and by which rule, tables and figures. RUNS are run folders or stores.
+    """Finished runs: which setting is best and by which rule, tables and figures. RUNS are run folders, stores, or `published`.
 
     Runs are named by what differs between them; those that differ in their seed alone are one setting. The terminal shows it;
-    Markdown, CSV, JSON, PNG and SVG are written.
+    report.html is written, one page that opens from disk, and Markdown, CSV, JSON, PNG and SVG.
     """
     from lengthlab.cli.work import show
-    from lengthlab.report.curves import read_curves
-    from lengthlab.store import check_place, named_folders
+    from lengthlab.report.sources import read_sources
+    from lengthlab.store import check_place
 
     if out:
         check_place(out, "--out")
-    curves, problems = read_curves(named_folders(runs))
-    curves.sort(key=lambda curve: curve.first.seed)
-    for problem in problems:
-        say(f"lengthlab: left out: {problem}", err=True)
-    if not curves:
+    found = read_sources(runs)
+    for line in found.left_out:
+        say(f"lengthlab: left out: {line}", err=True)
+    if not found.curves:
         raise LabError(f"no finished run in {', '.join(runs)}")
-    show(curves, as_json, each_seed)
+    show(found.curves, as_json, each_seed)
     if not as_json:
-        for path in write_report(curves, out or Path(runs[0]) / "report"):
+        command = shlex.join(["lengthlab", "report", *runs])
+        for path in write_report(found, out or _place(runs[0]), command):
             say(f"wrote {path}")
 
 
-def write_report(curves: Sequence[Curve], folder: Path) -> list[Path]:
+def _place(name: str) -> Path:
+    """Beside the runs; published rows are nobody's to write beside."""
+    path = Path(name)
+    return path / "report" if (path / "run.json").exists() or any(path.glob("*/run.json")) else Path("report")
+
+
+def write_report(found: Sources, folder: Path, command: str = "") -> list[Path]:
     """The files of a report; without figures where they cannot be drawn."""
     from lengthlab.cli.pages import drawn
+    from lengthlab.report.html_page import report_html
     from lengthlab.report.markdown import markdown
     from lengthlab.report.publication import write_files
     from lengthlab.report.result_table import ResultTable
     from lengthlab.report.runs_page import runs_page
 
-    page, table = runs_page(curves, each_seed=True), ResultTable(tuple(curves))
+    page, table = runs_page(found.curves, each_seed=True), ResultTable(found.curves)
     pictures = drawn(page)
     text = markdown(page, figures=pictures).encode()
     data = {"table.csv": table.to_csv().encode(), "table.json": table.to_json().encode()}
-    return write_files(folder, {"table.md": text, **data, **pictures})
+    return write_files(folder, {"report.html": report_html(found, command), "table.md": text, **data, **pictures})

@@ -27,6 +27,8 @@ class Curve:
     folder: Folder
     content: Mapping[str, Any] = field(default_factory=dict)
     """What the run is made of, as its folder has it."""
+    portrait: Mapping[str, Any] = field(default_factory=dict)
+    """What it is about, as training wrote it down: a sample of its task, the parts of its model, what theory promises."""
 
     @property
     def first(self) -> Row:
@@ -40,7 +42,7 @@ class Curve:
     def questions(self) -> list[str]:
         """`all` first, then the questions of the task; a single question speaks for itself."""
         asked = [question for question in self.chance if question != ALL]
-        return [ALL, *asked] if len(asked) > 1 else asked
+        return asked if len(asked) == 1 else [ALL, *asked]
 
     def chance_at(self, length: int, question: str) -> float | None:
         """How often a guess is right; None where that is not known."""
@@ -86,7 +88,9 @@ def _curve(folder: Folder, experiment: str) -> Curve:
         if not rows or not chance or not all(isinstance(text, str) for text in texts) or not 1 <= shortest <= longest:
             raise ValueError
         _check_made(made)
-        return Curve(tuple(rows), (shortest, longest), chance, made, folder, _content(folder, result))
+        portrait = result.get("portrait")
+        known = portrait if isinstance(portrait, dict) else {}
+        return Curve(tuple(rows), (shortest, longest), chance, made, folder, _content(folder, result), known)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise LabError(f"{path} is {NO_RESULT}") from None
 

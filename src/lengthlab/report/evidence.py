@@ -97,13 +97,19 @@ def _file_in(path: Path, experiment: str) -> Path | None:
 
 
 def _files(path: Path, experiment: str) -> Evidence:
-    """The rows of an experiment in a folder of files. A row without a size has that of the entry that made its run."""
+    """The rows of an experiment in a folder of files."""
     folder = _file_in(path, experiment)
     if folder is None:
         return Evidence()
+    found = read_files(folder)
+    return replace(found, rows=tuple(row for row in found.rows if row.experiment == experiment))
+
+
+def read_files(folder: Path) -> Evidence:
+    """All that the files of a folder tell. A row without a size has that of the entry that made its run."""
     origins = read_origins(folder / provenance.FILE)
     size_of = {run: origin.size for origin in origins for run in origin.short_runs}
-    rows = [row for row in read_rows(folder / FILE) if row.experiment == experiment]
+    rows = read_rows(folder / FILE)
     sized = [row if row.size else replace(row, size=size_of.get(row.run[:SHORT], "")) for row in rows]
     return Evidence(tuple(sized), tuple(origins), tuple(read_traces(folder)))
 

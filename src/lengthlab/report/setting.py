@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from lengthlab.report.curves import Curve
 from lengthlab.report.scores import GOOD, Score, Series, one_a_seed
@@ -22,24 +23,19 @@ class Setting:
     def first(self) -> Curve:
         return self.curves[0]
 
-    @property
+    @cached_property
     def lengths(self) -> list[int]:
         return sorted({length for curve in self.curves for length in curve.lengths})
 
-    @property
+    @cached_property
     def series(self) -> tuple[Series, ...]:
         """A series a question, the one that counts first."""
         return tuple(self._series(question) for question in self.first.questions)
 
     @property
     def reach(self) -> int:
-        """The greatest length to which the mean over all its seeds is above 0.90 wherever it was measured; 0 if nowhere."""
-        reached, series = 0, self.series[0]
-        for score in series.scores:
-            if (score.mean or 0.0) <= GOOD or len(score.rows) < len(series.seeds):
-                break
-            reached = score.length
-        return reached
+        """That of the question that counts."""
+        return reach_of(self.series[0])
 
     def on(self, samples: int) -> Setting | None:
         """With what was measured on so many samples a seed; None where nothing was."""
@@ -50,6 +46,16 @@ class Setting:
     def _series(self, question: str) -> Series:
         found = [(length, [curve.row(length, question) for curve in self.curves]) for length in self.lengths]
         return Series(question, tuple(Score(length, one_a_seed(filter(None, rows))) for length, rows in found))
+
+
+def reach_of(series: Series) -> int:
+    """The greatest length to which the mean over all seeds is above 0.90 wherever it was measured; 0 if nowhere."""
+    reached, seeds = 0, len(series.seeds)
+    for score in series.scores:
+        if (score.mean or 0.0) <= GOOD or len(score.rows) < seeds:
+            break
+        reached = score.length
+    return reached
 
 
 def settings_of(curves: Sequence[Curve]) -> list[Setting]:

@@ -163,6 +163,8 @@ def visible(text: str) -> str:
     >>> visible("left\u202eright\n\x1b[31m")
     'left\\u202eright\\n\\x1b[31m'
     """
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else _escaped(character) for character in text)
 
 

@@ -37,6 +37,32 @@ class Card:
     """Of the samples on which trivial answers are scored; chance is that of this length, too."""
 
 
+@dataclass(frozen=True)
+class Sample:
+    """One sequence, and the places in it that count, by question; `answers` are their words."""
+
+    words: tuple[str, ...]
+    scored: Mapping[str, tuple[int, ...]]
+    answers: Mapping[str, tuple[str, ...]]
+
+
+def sample_of(task: Task, length: int = 5, generator: torch.Generator | None = None) -> Sample:
+    """A sample of that length, or of the nearest that the task has.
+
+    >>> from lengthlab.tasks import ModuloRecall
+    >>> sample_of(ModuloRecall(keys=32), 2).scored
+    {'modulo': (6,), 'recall': (9,)}
+    """
+    generator = generator or torch.Generator().manual_seed(0)
+    batch = task.sample(1, (_reached(task, length),) * 2, generator)
+    targets = {question: target_BT[0].tolist() for question, target_BT in batch.target.items()}
+    return Sample(
+        tuple(task.decode(batch.tokens_BT[0])),
+        {question: _scored(task, target) for question, target in targets.items()},
+        {question: _answer(task, target) for question, target in targets.items()},
+    )
+
+
 def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     """The card of a task; trivial answers are scored on 2,000 samples of `trivial_length`.
 
@@ -46,8 +72,7 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     (46, {'modulo': (12,), 'recall': (15,)}, ['5', '2'])
     """
     generator = torch.Generator().manual_seed(0)
-    sample_length, trivial_length = (_reached(task, length) for length in (sample_length, trivial_length))
-    batch = task.sample(1, (sample_length,) * 2, generator)
+    sample, trivial_length = sample_of(task, sample_length, generator), _reached(task, trivial_length)
     many = task.sample(SAMPLES, (trivial_length,) * 2, generator)
     sequences = [task.decode(tokens) for tokens in many.tokens_BT]
     truths = [_solved(task, words) for words in sequences]
@@ -57,9 +82,9 @@ def card(task: Task, sample_length: int = 5, trivial_length: int = 25) -> Card:
     return Card(
         name=task.name,
         about=_about(task),
-        sample=tuple(task.decode(batch.tokens_BT[0])),
-        scored={question: _scored(task, target_BT[0].tolist()) for question, target_BT in batch.target.items()},
-        answers={question: _answer(task, target_BT[0].tolist()) for question, target_BT in batch.target.items()},
+        sample=sample.words,
+        scored=sample.scored,
+        answers=sample.answers,
         chance=task.chances(trivial_length),
         vocabulary=task.vocabulary,
         shortest=task.shortest,

@@ -23,6 +23,7 @@ from lengthlab.store.rows import NO_RESULT, Count
 from lengthlab.tasks import ALL, Task
 from lengthlab.training.checkpoint import load_weights
 from lengthlab.training.footprint import require_room_to_measure
+from lengthlab.training.portrait import portrait
 from lengthlab.training.switches import switched
 
 
@@ -165,6 +166,7 @@ def write_result(
             "commit": commit,
             "versions": versions(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "portrait": portrait(run),
         },
     )
 

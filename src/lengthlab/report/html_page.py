@@ -1,0 +1,102 @@
+"""A report as one HTML file that opens from disk: no server, no network, nothing beside it. What it says stands in it without
+its script; the script sorts, filters, picks and draws anew.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from lengthlab.report.compared import compared
+from lengthlab.report.course import course_of, points_each
+from lengthlab.report.html_data import page_data
+from lengthlab.report.html_sections import Report, Section, sections
+from lengthlab.report.markup import Markup, embedded, joined, tag
+from lengthlab.report.sources import Sources
+
+SCRIPTS = ("elements.js", "chart.js", "heatmap.js", "lines.js", "page.js")
+"""In the order in which they are run, as one."""
+STYLES = ("page.css", "figures.css")
+TITLE = "How far it goes: accuracy by length"
+
+
+def report_html(found: Sources, command: str = "") -> bytes:
+    """The file; `command` is what writes it again. The same runs give the same bytes."""
+    points = points_each(len(found.curves))
+    courses = {curve.first.run: course for curve in found.curves if (course := course_of(curve, points)).loss}
+    return _page(Report(tuple(compared(found.curves)), courses, found.statuses, found.problems, command)).encode()
+
+
+def _page(report: Report) -> str:
+    script, style = _script(), _style()
+    parts = sections(report)
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy(script, style)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", TITLE),
+        tag("style", Markup(style)),
+    ]
+    body = [
+        tag("a", "Skip to the overview", href="#overview", class_="skip"),
+        tag("header", tag("h1", TITLE), _facts(report), _contents(parts)),
+        tag("main", *map(_section, parts)),
+        tag("script", embedded(page_data(report.groups, report.courses)), type="application/json", id="data"),
+        tag("script", Markup(script)),
+    ]
+    return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', *body), lang='en')}\n"
+
+
+def _facts(report: Report) -> Markup:
+    """How much there is, and how much is missing."""
+    settings = sum(len(group.settings) for group in report.groups)
+    said = [f"{_count(len(report.curves), 'run')} of {_count(settings, 'setting')}"]
+    tasks = sorted({curve.first.task for curve in report.curves})
+    said.append(f"on {', '.join(tasks)}" if len(tasks) <= 3 else f"on {len(tasks)} tasks")
+    missing = len(report.statuses) + len(report.problems)
+    link = tag("a", f"{_count(missing, 'run')} without a result", href="#provenance") if missing else ""
+    return tag("p", " ".join(said), "; " if link else ".", link, "." if link else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("s" if number != 1 else "")
+
+
+def _contents(parts: Sequence[Section]) -> Markup:
+    links = [tag("li", tag("a", part.title, href=f"#{part.anchor}")) for part in parts]
+    return tag("nav", tag("ul", *links), aria_label="Sections")
+
+
+def _section(part: Section) -> Markup:
+    heading = tag("h2", part.title, id=f"{part.anchor}-title")
+    return tag("section", heading, part.content, id=part.anchor, aria_labelledby=f"{part.anchor}-title")
+
+
+def _policy(script: str, style: str) -> str:
+    """Nothing is loaded, and nothing runs but our own script: not even what somebody would write into a name."""
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + joined(map(_asset, SCRIPTS)) + "})();\n"
+
+
+@cache
+def _style() -> str:
+    return joined(map(_asset, STYLES))
+
+
+def _asset(name: str) -> Markup:
+    return Markup((files("lengthlab.report") / "assets" / name).read_text(encoding="utf-8"))
