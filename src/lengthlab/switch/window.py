@@ -37,7 +37,7 @@ class Windowed(Partly):
     def __init__(self, site: Site, ours: Switched) -> None:
         super().__init__(site, ours)
         # What is compiled would not see the window. Not as a decorator: that would load torch's compiler for everybody.
-        self._through = torch.compiler.disable(Windowed._uncompiled)
+        self._through = torch.compiler.disable(Windowed._uncompiled)  # type: ignore[no-untyped-call]
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         return self._through(self, *inputs, **named)
