@@ -103,7 +103,7 @@ TYPED: list[tuple[str, ...]] = [
     # numbers
     *(
         (f"evaluate RUN --lengths={bad}", "--lengths", f"'{bad}'")
-        for bad in ("0", "-4", "4,", "four", "4;8", "1.5", "1e3", "nan")
+        for bad in ("0", "-4", "4,", "four", "4;8", "1.5", "1e-3", "1e", "1e999", "nan")
     ),
     ("evaluate RUN --lengths ''", "--lengths", "whole numbers from 1"),
     ("evaluate RUN --lengths 17", "length 17", "task.keys"),
@@ -125,8 +125,8 @@ TYPED: list[tuple[str, ...]] = [
     ("evaluate RUN --lengths 8 --device abacus", "'abacus'", NO_DEVICE),
     ("reproduce far --device abacus", "'abacus'", NO_DEVICE),
     ("reproduce far --device ''", "device ''", NO_DEVICE),
-    *((f"train plan.toml --precision '{bad}'", "--precision", "'fp32', 'bf16'") for bad in ("fp16", "", "32")),
-    ("reproduce far --precision fp64", "'fp64'", "'fp32', 'bf16'"),
+    *((f"train plan.toml --precision '{bad}'", "--precision", "'fp32', 'tf32', 'bf16'") for bad in ("fp16", "", "32")),
+    ("reproduce far --precision fp64", "'fp64'", "'fp32', 'tf32', 'bf16'"),
     ("bench --size huge", "'huge'", "'paper', 'demo'"),
     ("bench --size ''", "--size", "'paper', 'demo'"),
     ("bench --part on", "unknown part 'on'", "did you mean 'one'?"),
