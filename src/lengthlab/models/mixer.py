@@ -116,7 +116,8 @@ def has_state(module: nn.Module) -> bool:
     """Whether a module, and all in it, can go on from a state."""
     if is_tokenwise(module) or is_switched_off(module):
         return True
-    return isinstance(module, LaidOut) and module.has_state
+    replaced = "forward" in vars(module)  # by somebody's, a window for example, which reading on would pass by
+    return isinstance(module, LaidOut) and module.has_state and not replaced
 
 
 def is_switched_off(module: nn.Module) -> bool:

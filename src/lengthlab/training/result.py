@@ -14,6 +14,7 @@ from lengthlab.device import AUTO, device_named, hardware, settled
 from lengthlab.errors import LabError, refuse_exit, require
 from lengthlab.evaluation.accuracy import SAMPLES, accuracy
 from lengthlab.evaluation.cores import cores
+from lengthlab.evaluation.pace import Watch
 from lengthlab.software import versions
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import is_named
@@ -108,7 +109,14 @@ def _content(folder: Folder) -> dict[str, Any]:
     return content
 
 
-def measure(folder: Folder, lengths: Sequence[int], device: str = AUTO, samples: int = SAMPLES, trust: bool = False) -> Result:
+def measure(
+    folder: Folder,
+    lengths: Sequence[int],
+    device: str = AUTO,
+    samples: int = SAMPLES,
+    trust: bool = False,
+    watch: Watch | None = None,
+) -> Result:
     """A finished run at these lengths too; what was measured before on as many samples is not measured again."""
     with folder.lock(), refuse_exit():
         if not folder.finished:
@@ -124,7 +132,7 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = AUTO, samples:
             return result
         with settled(place):
             network, *copies = [result.network().to(place) for _ in range(cores(place))]
-            fresh = accuracy(network, result.run.task, missing, samples, copies=copies)
+            fresh = accuracy(network, result.run.task, missing, samples, copies=copies, watch=watch)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
         chances = _chances(result.run.task, [count.length for count in counts])
