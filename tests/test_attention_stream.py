@@ -75,7 +75,7 @@ MODELS: dict[str, Model] = {
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a short sequence has several pages, and queries come in several blocks."""
     monkeypatch.setattr(key_values, "PAGE", 5)
-    monkeypatch.setattr(key_values, "SCORES", 60)
+    monkeypatch.setitem(key_values.SCORES, "cpu", 60)
 
 
 def network_of(model: Model) -> Network:
@@ -216,7 +216,7 @@ def test_a_state_is_the_keys_and_values_and_nothing_made_on_the_way_grows_with_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(key_values, "PAGE", 64)
-    monkeypatch.setattr(key_values, "SCORES", 2**12)
+    monkeypatch.setitem(key_values.SCORES, "cpu", 2**12)
     network, length, piece = network_of(transformer(**SMALL, blocks=2, mlp=1)), 512, 64
     tokens_BT, state = tokens(1, length), None
     with Largest() as made:

@@ -34,7 +34,8 @@ class Measuring:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with suppress(Exception):
-            self._progress.stop()
+            if self._bars and self._console.is_terminal:
+                self._progress.stop()
 
     def __call__(self, read: PieceRead) -> None:
         with self._lock, suppress(Exception):  # who looks on does not stop who works

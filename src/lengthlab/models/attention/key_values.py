@@ -19,8 +19,8 @@ PAGE = 2**12
 """Tokens of a full page."""
 DEVICE_BYTES = 2**31
 """Of keys and values of a layer on the device at the most, once they are more than a page."""
-SCORES = 2**22
-"""Of queries and keys, at a time; those of one query and all that it may see, where they are needed together."""
+SCORES = {"cpu": 2**22, "cuda": 2**24}
+"""Of queries and keys, at a time; those of one query and all that it may see at the least, where they are needed together."""
 
 Bias = Callable[[Tensor, Tensor], Tensor]
 """bias_BHQN, to be added to scores, of the positions of queries and of keys."""
@@ -72,7 +72,7 @@ class Queries:
 
     def scores(self, page: Page) -> Tensor:
         """scores_BHQN, in fp32 at least."""
-        scores: Tensor = self.q_BHQC @ page.k_BHNC.transpose(2, 3) / self.q_BHQC.shape[3] ** 0.5
+        scores: Tensor = (self.q_BHQC / self.q_BHQC.shape[3] ** 0.5) @ page.k_BHNC.transpose(2, 3)
         if self.bias is not None:
             scores = scores + self.bias(self.position_BQ, page.position_BN).to(scores.dtype)
         return scores.to(torch.promote_types(scores.dtype, torch.float32))
@@ -110,8 +110,7 @@ class KeyValues:
         """mixed_BHQC, a page at a time: what was summed so far is scaled down whenever a higher score is met (Milakov &
         Gimelshein 2018, arXiv 1805.02867; Rabe & Staats 2021, arXiv 2112.05682).
         """
-        some = max(1, SCORES // (queries.q_BHQC.shape[:2].numel() * PAGE))
-        blocks = [_RunningSoftmax(block) for block in queries.split(some)]
+        blocks = [_RunningSoftmax(block) for block in queries.split(_some(queries, PAGE))]
         for start, page in self._placed(queries.q_BHQC.device):
             for block in blocks:
                 block.add(start, page)
@@ -119,8 +118,7 @@ class KeyValues:
 
     def weighed(self, queries: Queries, weigh: Weigh) -> Tensor:
         """mixed_BHQC, where weights need all scores of a query together."""
-        some = max(1, SCORES // (queries.q_BHQC.shape[:2].numel() * max(1, self.tokens)))
-        return torch.cat([self._weighed(block, weigh) for block in queries.split(some)], dim=2)
+        return torch.cat([self._weighed(block, weigh) for block in queries.split(_some(queries, self.tokens))], dim=2)
 
     def _weighed(self, queries: Queries, weigh: Weigh) -> Tensor:
         device = queries.q_BHQC.device
@@ -157,7 +155,7 @@ class _RunningSoftmax:
         if start + page.tokens - 1 > self.first:
             scores_BHQN = scores_BHQN.masked_fill(~self.queries.sees(start, page.tokens), -torch.inf)
         highest_BHQ1 = torch.maximum(self.highest_BHQ1, scores_BHQN.amax(dim=-1, keepdim=True))
-        weights_BHQN = (scores_BHQN - highest_BHQ1).exp()
+        weights_BHQN = (scores_BHQN - highest_BHQ1).exp_()
         less_BHQ1 = (self.highest_BHQ1 - highest_BHQ1).exp()
         self.total_BHQ1 = self.total_BHQ1 * less_BHQ1 + weights_BHQN.sum(dim=-1, keepdim=True)
         self.sum_BHQC = self.sum_BHQC * less_BHQ1 + weights_BHQN.to(page.v_BHNC.dtype) @ page.v_BHNC
@@ -166,6 +164,12 @@ class _RunningSoftmax:
     def mixed(self) -> Tensor:
         """mixed_BHQC, so far."""
         return (self.sum_BHQC / self.total_BHQ1).to(self.queries.q_BHQC.dtype)
+
+
+def _some(queries: Queries, keys: int) -> int:
+    """How many queries meet so many keys at a time."""
+    q_BHQC = queries.q_BHQC
+    return max(1, SCORES.get(q_BHQC.device.type, SCORES["cpu"]) // (q_BHQC.shape[:2].numel() * keys))
 
 
 def _on_host(pages: tuple[Page, ...]) -> tuple[Page, ...]:
