@@ -19,6 +19,7 @@ from lengthlab.evaluation import stream
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.generation import generate
 from lengthlab.evaluation.stream import say_in_pieces
+from lengthlab.inspection.draws import tokens_of
 from lengthlab.inspection.state import numbers_in
 from lengthlab.models import (
     AdaptiveTemperature,
@@ -44,8 +45,11 @@ from lengthlab.models import (
 from lengthlab.models.attention import key_values
 from lengthlab.models.layout import Piece
 from lengthlab.models.mixer import read
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import end_to_end
 from lengthlab.switch import by_window, delay
 from lengthlab.tasks import Addition, Copy, ModuloRecall
+from lengthlab.training import footprint
 
 TOKENS, VOCABULARY = 23, 11
 POSITIONS: dict[str, Any] = {
@@ -224,6 +228,19 @@ def test_a_state_is_the_keys_and_values_and_nothing_made_on_the_way_grows_with_t
             _, state = network.read(tokens_BT[:, start : start + piece], state)
     assert numbers_in(state) == 2 * length * 2 * 8  # layers, tokens, keys and values, width
     assert made.numbers <= 2**12
+
+
+def test_as_many_samples_are_read_side_by_side_as_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(ModuloRecall(modulus=2, keys=8), hybrid_block(**SMALL, blocks=1), end_to_end(1), lengths=(1, 3))
+    length, tokens_read = 10**6, tokens_of(run.task, 10**6)
+    assert stream.stream_bytes(run.blueprint, tokens_read) == tokens_read * 2 * 8 * 4
+    assert stream.stream_bytes(run.blueprint, stream.LONG) == 0
+    for room, wanted in ((1, 1), (2 * tokens_read * 64, 1), (7 * tokens_read * 64, 3), (10**15, 8)):
+        monkeypatch.setattr(footprint, "memory_of", lambda device, room=room: room)
+        assert footprint.streams_at_once(run, [3, length], most=8) == wanted
+    monkeypatch.setattr(footprint, "memory_of", lambda device: 10**6)
+    with pytest.raises(LabError, match="would need at least"):
+        footprint.require_room_to_measure(run, [length])
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthlab.models.layout import PLAIN, Layout, Piece
+from lengthlab.models.mixer import Mixer
 from lengthlab.models.model import Network
 from lengthlab.tasks import IGNORE
 
@@ -32,6 +33,17 @@ Told = Callable[[int, int], None]
 def is_streamed(network: nn.Module, tokens: int) -> bool:
     """Whether sequences of so many tokens are read in pieces."""
     return tokens > LONG and isinstance(network, Network) and network.in_pieces
+
+
+def stream_bytes(network: nn.Module, tokens: int) -> int:
+    """Of all keys and values that a sample of so many tokens leaves in a stream; none, where it is read at once.
+
+    >>> from lengthlab import models
+    >>> stream_bytes(models.hybrid_block(width=256, blocks=1).build(vocabulary=5), 2**20) / 2**30
+    2.0
+    """
+    mixers = [module for module in network.modules() if isinstance(module, Mixer)]
+    return sum(mixer.state_bytes(tokens) for mixer in mixers) if is_streamed(network, tokens) else 0
 
 
 @torch.no_grad()

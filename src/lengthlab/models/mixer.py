@@ -73,6 +73,10 @@ class Mixer(LaidOut):
     def has_state(self) -> bool:
         return hasattr(self, "read") or type(self).read_at is not Mixer.read_at
 
+    def state_bytes(self, tokens: int) -> int:
+        """Of keys and values that its state has after so many tokens of a sample."""
+        return 0
+
     def read_at(self, x_BTD: Tensor, state: Any, layout: Layout) -> tuple[Tensor, Any]:
         """`read` where outputs are wanted; positions in the layout are those in this piece."""
         out_BTD, after = self.read(x_BTD, state)  # type: ignore[operator]

@@ -23,7 +23,7 @@ from lengthlab.store.ids import NOT_CONTENT, hash_of, same_run
 from lengthlab.store.rows import NO_RESULT, Count
 from lengthlab.tasks import ALL, Task
 from lengthlab.training.checkpoint import load_weights
-from lengthlab.training.footprint import require_room_to_measure
+from lengthlab.training.footprint import require_room_to_measure, streams_at_once
 from lengthlab.training.switches import switched
 
 
@@ -131,7 +131,8 @@ def measure(
         if not missing:
             return result
         with settled(place):
-            network, *copies = [result.network().to(place) for _ in range(cores(place))]
+            at_once = streams_at_once(result.run, missing, cores(place))
+            network, *copies = [result.network().to(place) for _ in range(at_once)]
             fresh = accuracy(network, result.run.task, missing, samples, copies=copies, watch=watch)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)

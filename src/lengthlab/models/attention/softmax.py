@@ -123,6 +123,9 @@ class _Attention(Mixer):
     def has_state(self) -> bool:
         return reads_pieces(self.positions) and reads_pieces(self.scores)
 
+    def state_bytes(self, tokens: int) -> int:
+        return tokens * self.kv.out_features * self.kv.weight.element_size()
+
     def read_at(self, x_BTD: Tensor, state: KeyValues | None, layout: Layout) -> tuple[Tensor, KeyValues]:
         """Go on from a state: keys and values of all tokens so far. Queries are made only where outputs are wanted."""
         state = state or KeyValues()
