@@ -50,7 +50,7 @@ class LearnedPositions(nn.Module):
         position_BQ = pick(position_BT[..., None], layout.query_BQ)[..., 0]
         return q_BHQC + self.q_LC[position_BQ][:, None], k_BHTC + self.k_LC[position_BT][:, None]
 
-    def _positions(self, samples: int, tokens: int, piece: Piece | None) -> Tensor:
+    def _positions(self, samples: int, tokens: int, piece: Piece | None = None) -> Tensor:
         limit, device = len(self.k_LC), self.k_LC.device
         first = piece.first if piece else 0
         there = max(first + tokens, (piece and piece.whole) or 0)
