@@ -46,57 +46,81 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self.reads: list[PieceRead] = []
+        self.number = 0
+        """Of pieces that were read."""
+        self._places = self._seconds = 0.0
+        self._rows = 1
+        self._points = _Points()
 
     def add(self, read: PieceRead) -> None:
-        self.reads.append(read)
+        """In no time, however many there were before."""
+        if self.number == 0:
+            self.first = read
+        elif read.piece < read.pieces - 1 or read.pieces == 1:  # not the very first, which also pays for the start, nor an end
+            self._points.add(read.piece, read.seconds)
+        self.number += 1
+        self._places += read.piece
+        self._seconds += read.seconds
+        self._rows = max(self._rows, read.rows)
 
     @property
     def knows(self) -> bool:
-        return len(self.reads) >= min(ENOUGH, self.reads[0].pieces) if self.reads else False
+        return self.number > 0 and self.number >= min(ENOUGH, self.first.pieces)
 
     @property
     def seconds(self) -> float:
         """For all samples of the length, on as many threads as there are."""
-        last = self.reads[-1]
-        return self._batch_seconds * ceil(self._batches / last.threads)
+        return self._batch_seconds * ceil(self._batches / self.first.threads)
 
     @property
     def share(self) -> float:
         """Of all work, how much is done."""
         fixed, growing = self._line
-        done = sum(fixed + growing * read.piece for read in self.reads)
+        done = fixed * self.number + growing * self._places
         return min(1.0, done / (self._batches * self._batch_seconds)) if done else 0.0
 
     @property
     def is_quadratic(self) -> bool:
         """Whether most of the time is spent on looking back."""
         fixed, growing = self._line
-        return growing * (self.reads[0].pieces - 1) / 2 > fixed
+        return growing * (self.first.pieces - 1) / 2 > fixed
 
     @property
     def _batches(self) -> int:
-        return ceil(self.reads[0].samples / max(read.rows for read in self.reads))
+        return ceil(self.first.samples / self._rows)
 
     @property
     def _batch_seconds(self) -> float:
-        fixed, growing = self._line
-        pieces = self.reads[0].pieces
+        (fixed, growing), pieces = self._line, self.first.pieces
         return pieces * fixed + growing * pieces * (pieces - 1) / 2
 
     @property
     def _line(self) -> tuple[float, float]:
-        """a and b: the line through all full pieces with the least squares, level where its slope may be chance. The very first
-        piece is left out where there are others: it also pays for the start.
-        """
-        points = [(read.piece, read.seconds) for read in self.reads if read.piece < read.pieces - 1 or read.pieces == 1]
-        points = points[1:] if len(points) > 2 else points or [(read.piece, read.seconds) for read in self.reads]
-        middle, mean = (sum(each) / len(points) for each in zip(*points, strict=True))
-        spread = sum((piece - middle) ** 2 for piece, _ in points)
-        if len(points) < 3 or not spread:
+        """a and b."""
+        return self._points.line if self._points.number else (self._seconds / self.number, 0.0)
+
+
+class _Points:
+    """A line through points, by sums over them."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._x = self._y = self._xx = self._xy = self._yy = 0.0
+
+    def add(self, x: float, y: float) -> None:
+        self.number += 1
+        self._x, self._y = self._x + x, self._y + y
+        self._xx, self._xy, self._yy = self._xx + x * x, self._xy + x * y, self._yy + y * y
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """Where it begins and how it rises, by least squares; level, where its slope may be chance."""
+        middle, mean = self._x / self.number, self._y / self.number
+        spread = self._xx - self.number * middle**2
+        if self.number < 3 or spread <= 0:
             return mean, 0.0
-        slope = sum((piece - middle) * (seconds - mean) for piece, seconds in points) / spread
-        off = sum((seconds - mean - slope * (piece - middle)) ** 2 for piece, seconds in points)
-        if slope <= 2 * sqrt(off / (len(points) - 2) / spread):
+        slope = (self._xy - self.number * middle * mean) / spread
+        off = max(0.0, self._yy - self.number * mean**2 - slope**2 * spread)
+        if slope <= 2 * sqrt(off / (self.number - 2) / spread):
             return mean, 0.0
         return max(0.0, mean - slope * middle), slope

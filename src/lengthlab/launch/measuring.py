@@ -71,8 +71,8 @@ def forecast(pace: Pace) -> str:
     >>> forecast(pace)
     '8 samples of 50,001 tokens will take about 1 min 0 s, going by the first batch'
     """
-    read = pace.reads[0]
+    read = pace.first
     samples = f"{read.samples:,} sample{'s' * (read.samples > 1)} of {read.tokens:,} tokens"
-    by = f"{len(pace.reads)} pieces" if read.pieces > 1 else "batch"
+    by = f"{pace.number} pieces" if read.pieces > 1 else "batch"
     slow = "; attention looks back from every token, so twice the length takes four times as long" if pace.is_quadratic else ""
     return f"{samples} will take about {duration(pace.seconds)}, going by the first {by}{slow}"
