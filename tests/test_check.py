@@ -202,7 +202,15 @@ def test_a_sound_model_with_a_state_passes_everything(file: Path, name: str) -> 
     assert report.parameters == report.trainable == 20 * 8 + 2 * (4 * 8 * 8 + 4 * 8) + 8 * 20 + 20
 
 
-@pytest.mark.parametrize("name", ["ours", "Mine", "NoTable"])
+def test_a_model_of_ours_with_attention_gives_the_same_from_keys_and_values(file: Path) -> None:
+    report = checked(file, "ours")
+    assert (failed(report), not_checked(report), report.holds) == ({}, set(), True)
+    assert report.state is not None
+    grown = report.state.tokens - report.state.tokens // 2
+    assert report.state.whole - report.state.half == grown * 2 * 8  # the width is 8
+
+
+@pytest.mark.parametrize("name", ["Mine", "NoTable"])
 def test_a_model_without_a_state_is_not_asked_for_steps(file: Path, name: str) -> None:
     report = checked(file, name)
     assert (failed(report), not_checked(report), report.state) == ({}, {STEP}, None)

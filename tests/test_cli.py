@@ -273,6 +273,15 @@ def test_evaluate_by_the_start_of_an_id_prints_rows(call: Call, copied: Trained)
     assert {row["length"] for row in rows} == {3}
 
 
+def test_evaluate_says_first_how_long_it_will_take_unless_nobody_wants_to_know(
+    call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lengthlab.launch.measuring.QUIET_SECONDS", 0.0)
+    words = ("evaluate", copied.runs[0].id, "--store", copied.store, "--samples", "10", "--lengths")
+    assert call(*words, "6").err.startswith("length 6: 10 samples of 18 tokens will take about 0 s, going by the first batch")
+    assert call(*words, "7", "--no-progress").err == ""
+
+
 def test_evaluate_from_inside_the_run_folder(call: Call, copied: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(copied.store / copied.runs[0].id)
     done = call("evaluate", ".", "--lengths", "3", "--samples", "10")

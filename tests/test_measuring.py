@@ -1,99 +1,114 @@
-"""A measurement gives the same numbers on one core and on several, at the end of training and afterwards."""
+"""How long measuring takes is said first, and how far it is; of a moment's work nothing is said."""
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
+from io import StringIO
 
 import pytest
 import torch
-from torch import Tensor, nn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
 
-from lengthlab.device import settled
-from lengthlab.evaluation import accuracy as measuring
-from lengthlab.evaluation.accuracy import accuracy, evaluation_set
-from lengthlab.evaluation.cores import MOST, cores, map_batches
-from lengthlab.models import MODELS
-from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import end_to_end
+from lengthlab.evaluation import stream
+from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.evaluation.pace import ENOUGH, Pace, PieceRead
+from lengthlab.launch import measuring
+from lengthlab.launch.measuring import Measuring
+from lengthlab.models import lstm
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training import measure, train
-from small_runs import CPU, end_to_end_run, folder_of
-
-TASK = ModuloRecall(modulus=3, values=5, keys=64)
 
 
-def networks(name: str, number: int, width: int = 64) -> list[nn.Module]:
-    """Copies of one, wide enough that torch would share its products among threads."""
-    run = Run(TASK, MODELS[name](width), end_to_end(1), lengths=(1, 8), batch=4)
-    return [run.network() for _ in range(number)]
+def reads(
+    pieces: int, fixed: float, growing: float, samples: int = 10, threads: int = 1, noise: tuple[float, ...] = (0.0,)
+) -> list[PieceRead]:
+    """The pieces of one batch, each with its time."""
+    return [
+        PieceRead(10**6, samples, 1, 10**6, piece, pieces, fixed + growing * piece + noise[piece % len(noise)], threads)
+        for piece in range(pieces)
+    ]
 
 
-@pytest.mark.parametrize("name", ["transformer", "lstm", "hybrid-block"])
-def test_one_core_and_several_compute_the_same_bits(name: str) -> None:
-    batches = [batch.tokens_BT for batch in evaluation_set(TASK, 40, samples=200)]
-
-    def logits(network: nn.Module, tokens_BT: Tensor) -> Tensor:
-        out: Tensor = network(tokens_BT)
-        return out
-
-    with settled(CPU):
-        one, two, three = (map_batches(logits, networks(name, number), batches) for number in (1, 2, 3))
-    assert len(one) == 4
-    for alone, *others in zip(one, two, three, strict=True):
-        assert not alone.requires_grad
-        assert all(torch.equal(alone, other) for other in others)
+def pace_of(told: list[PieceRead]) -> Pace:
+    pace = Pace()
+    for read in told:
+        pace.add(read)
+    return pace
 
 
-def test_one_core_and_several_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(measuring.TOKENS, "cpu", 2**10)  # several batches of each length
-    with settled(CPU):
-        network, *copies = networks("hybrid-block", 3)
-        assert accuracy(network, TASK, [8, 40], 200) == accuracy(network, TASK, [8, 40], 200, copies=copies)
+@given(st.integers(20, 300), st.floats(0.01, 5), st.floats(0, 1), st.integers(1, 30), st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_the_first_pieces_tell_how_long_all_will_take(
+    pieces: int, fixed: float, growing: float, samples: int, threads: int
+) -> None:
+    told = reads(pieces, fixed, growing, samples, threads)
+    rounds = -(-samples // threads)
+    wanted = rounds * sum(fixed + growing * piece for piece in range(pieces))
+    assert pace_of(told[:ENOUGH]).seconds == pytest.approx(wanted, rel=0.05)
+    assert pace_of(told).share == pytest.approx(1 / samples)
 
 
-def test_a_length_measured_later_counts_what_the_end_of_training_would_have(tmp_path: Path) -> None:
-    one = train(end_to_end_run(evaluate=(3, 12)), tmp_path / "one")
-    train(end_to_end_run(evaluate=(3,)), tmp_path / "two")
-    later = measure(folder_of(tmp_path / "two", end_to_end_run()), [3, 12])
-    assert later.counts == one.counts
+def test_chance_alone_is_no_growth() -> None:
+    pace = pace_of(reads(244, 1.0, 0.0, samples=1, noise=(0.1, -0.1, 0.05, -0.05))[:ENOUGH])
+    assert not pace.is_quadratic
+    assert pace.seconds == pytest.approx(244, rel=0.1)
 
 
-def test_batches_are_computed_at_the_same_time_and_drawn_one_by_one() -> None:
-    meet = threading.Barrier(2, timeout=30)
-    drawn: list[int] = []
-
-    def draws() -> object:
-        for number in range(4):
-            drawn.append(number)
-            yield number
-
-    def work(network: nn.Module, batch: int) -> tuple[int, int, int]:
-        ahead = len(drawn)
-        meet.wait()  # alone it would wait in vain
-        return batch, ahead, torch.get_num_threads()
-
-    found = map_batches(work, [nn.Identity(), nn.Identity()], draws())
-    assert [batch for batch, _, _ in found] == [0, 1, 2, 3]
-    assert all(ahead <= batch + 2 for batch, ahead, _ in found)
-    assert {threads for _, _, threads in found} == {1}
+def test_nothing_is_known_before_enough_is_read() -> None:
+    told = reads(40, 1.0, 0.0)
+    assert [pace_of(told[:number]).knows for number in (0, 1, ENOUGH - 1, ENOUGH)] == [False, False, False, True]
+    assert pace_of(reads(1, 1.0, 0.0)).knows
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_an_error_in_a_batch_goes_up_and_the_rest_is_left(number: int) -> None:
-    begun: list[int] = []
-
-    def work(network: nn.Module, batch: int) -> int:
-        begun.append(batch)
-        if batch == 1:
-            raise ValueError("no")
-        return batch
-
-    with pytest.raises(ValueError, match="no"):
-        map_batches(work, [nn.Identity()] * number, iter(range(10_000_000)))
-    assert len(begun) < 5_000_000
+def said_of(told: list[PieceRead], terminal: bool = False) -> str:
+    out = StringIO()
+    with Measuring(Console(file=out, force_terminal=terminal, width=200, highlight=False)) as watch:
+        for read in told:
+            watch(read)
+    return out.getvalue()
 
 
-def test_a_machine_with_many_cores_does_not_run_out_of_memory() -> None:
-    assert 1 <= cores(CPU) <= MOST
-    assert cores(torch.device("cuda")) == 1
+def test_the_time_is_said_once_and_first() -> None:
+    said = said_of(reads(244, 1.0, 0.5, samples=2))
+    assert said.startswith("length 1,000,000: 2 samples of 1,000,000 tokens will take about 8 h 22 min, going by the first 12 ")
+    assert "twice the length takes four times as long" in said
+    assert said.count("\n") == 1
+    assert "four times" not in said_of(reads(244, 1.0, 0.0))
+
+
+def test_now_and_then_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "PLAIN_SECONDS", -1.0)
+    assert "length 1,000,000: 50% read, about 20 s left" in said_of(reads(20, 1.0, 0.0, samples=2)).splitlines()
+
+
+def test_a_terminal_has_a_bar() -> None:
+    said = said_of(reads(40, 1.0, 0.0, samples=1), terminal=True)
+    assert "will take about 40 s" in said
+    assert "━" in said
+    assert "100%" in said
+
+
+def test_of_what_takes_a_moment_nothing_is_said() -> None:
+    assert said_of(reads(20, 0.001, 0.0)) == said_of(reads(20, 0.001, 0.0), terminal=True) == ""
+
+
+def test_a_console_that_fails_stops_no_measurement() -> None:
+    out = StringIO()
+    out.close()
+    watch = Measuring(Console(file=out))
+    for read in reads(20, 1.0, 0.0):
+        watch(read)
+
+
+def test_every_piece_and_every_batch_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    task = ModuloRecall(modulus=2, keys=40)
+    network, told = lstm(width=8).build(task.vocabulary), list[PieceRead]()
+    accuracy(network, task, [3], samples=60, watch=told.append)
+    assert [(read.length, read.samples, read.rows, read.piece, read.pieces) for read in told] == [(3, 60, 60, 0, 1)]
+    told.clear()
+    monkeypatch.setattr(stream, "LONG", 10)
+    monkeypatch.setattr(stream, "PIECE", 7)
+    accuracy(network, task, [9], samples=5, watch=told.append)
+    assert [(read.rows, read.piece, read.pieces) for read in told] == [(5, piece, len(told)) for piece in range(len(told))]
+    assert all(read.seconds > 0 for read in told)

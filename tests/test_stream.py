@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from lengthlab.evaluation import accuracy as accuracy_file
 from lengthlab.evaluation import stream
@@ -41,17 +42,16 @@ def test_pieces_of_any_size_say_the_same_wherever_they_are_asked(piece: int, ask
     network, tokens_BT = MODELS["lstm-hsa"].build(12).double(), torch.randint(12, (2, 23))
     whole_BT = network(tokens_BT).argmax(dim=-1)
     query_BQ = torch.tensor([asked, asked[::-1]])
-    assert torch.equal(say_in_pieces(network, tokens_BT, query_BQ, piece), whole_BT.gather(1, query_BQ))
-    assert torch.equal(say_in_pieces(network, tokens_BT, None, piece), whole_BT)
+    assert torch.equal(say_in_pieces(network, tokens_BT, Layout(query_BQ=query_BQ), piece=piece), whole_BT.gather(1, query_BQ))
+    assert torch.equal(say_in_pieces(network, tokens_BT, piece=piece), whole_BT)
 
 
-def test_only_long_sequences_of_networks_with_a_state_are_streamed() -> None:
-    with_state, without = lstm(width=8).build(5), hybrid_block(width=8, heads=2).build(5)
+def test_only_long_sequences_of_networks_that_read_pieces_are_streamed() -> None:
     long = stream.LONG + 1
-    assert is_streamed(with_state, long, Layout())
-    assert not is_streamed(with_state, long - 1, Layout())
-    assert not is_streamed(without, long, Layout())
-    assert not is_streamed(with_state, long, Layout(position_BT=torch.zeros(1, long, dtype=torch.int64)))
+    for model in (lstm(width=8), hybrid_block(width=8, heads=2)):
+        assert is_streamed(model.build(5), long)
+        assert not is_streamed(model.build(5), long - 1)
+    assert not is_streamed(nn.Embedding(5, 5), long)
 
 
 def test_fewer_samples_are_drawn_at_a_time_where_they_are_long_and_never_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,16 +14,25 @@ from lengthlab.cli import options
 @options.store
 @options.device
 @click.option("--trust", is_flag=True, help="Run the code of your own files that lies in the run folder.")
+@click.option("--progress/--no-progress", default=True, help="Show how far it is, and how long it will take.")
 @options.as_json
-def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, device: str, trust: bool, as_json: bool) -> None:
+def evaluate(
+    run: str, lengths: tuple[int, ...], samples: int, store: str, device: str, trust: bool, progress: bool, as_json: bool
+) -> None:
     """Measure a finished run at other lengths. RUN is a run folder, or the start of an id in the store.
+
+    Beyond 32,768 tokens a model of the package reads a sequence in pieces, with the same result. Memory then grows by what the
+    model keeps: a recurrence a few numbers, attention its keys and values. --lengths 1e6 is a length, too; how long it will
+    take is said first, and --samples 20 may be enough.
 
     A run of a task or model of your own keeps the text of its file. Opening a folder never runs that, unless you trust it.
     """
+    from contextlib import nullcontext
     from pathlib import Path
 
     from lengthlab.cli.work import show
     from lengthlab.errors import require
+    from lengthlab.launch.measuring import Measuring
     from lengthlab.report.curves import read_curves
     from lengthlab.store import Folder, Store
     from lengthlab.training import measure
@@ -32,8 +41,9 @@ def evaluate(run: str, lengths: tuple[int, ...], samples: int, store: str, devic
     named = (path / "run.json").exists()
     require(named or not path.parent.name, f"'{run}' is no run folder: it has no run.json")
     folder = Folder(path) if named else Store(store).find(run)
-    for wanted in ((), lengths):  # what is there is read first: nothing is added to what cannot be shown
-        measure(folder, wanted, device, samples, trust)
-        curves, problems = read_curves([folder])
-        require(not problems, "; ".join(problems))
+    with Measuring() if progress else nullcontext() as watch:
+        for wanted in ((), lengths):  # what is there is read first: nothing is added to what cannot be shown
+            measure(folder, wanted, device, samples, trust, watch)
+            curves, problems = read_curves([folder])
+            require(not problems, "; ".join(problems))
     show([curve.at(lengths) for curve in curves], as_json)

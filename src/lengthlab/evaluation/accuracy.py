@@ -6,6 +6,7 @@ Shapes: B samples, T tokens, Q positions at which a sample is asked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from time import monotonic
 from typing import cast
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 
 from lengthlab.evaluation.cores import map_batches
 from lengthlab.evaluation.generation import generate
-from lengthlab.evaluation.stream import is_streamed, say_in_pieces
+from lengthlab.evaluation.pace import PieceRead, Watch
+from lengthlab.evaluation.stream import Told, is_streamed, say_in_pieces
 from lengthlab.models.layout import Layout
 from lengthlab.models.model import Network, logits, position_limit, require_position
 from lengthlab.spec.seeds import seed_for
@@ -40,8 +42,10 @@ def accuracy(
     samples: int = SAMPLES,
     seed: int = 0,
     copies: Sequence[nn.Module] = (),
+    watch: Watch | None = None,
 ) -> list[Count]:
-    """Counts for each length, each question and all of them. `copies` of the network spread the batches over as many cores.
+    """Counts for each length, each question and all of them. `copies` of the network spread the batches over as many cores;
+    `watch` is told of every piece that is read.
 
     >>> from lengthlab import models, tasks
     >>> task = tasks.ModuloRecall(modulus=2, keys=8)
@@ -54,17 +58,25 @@ def accuracy(
     networks = [each.eval() for each in (network, *copies)]
     try:
         for length in lengths:
-            counts += _at(networks, task, length, samples, seed)
+            counts += _at(networks, task, length, samples, seed, watch or _nobody)
     finally:
         for module, training in modes.items():
             module.training = training
     return counts
 
 
-def _at(networks: Sequence[nn.Module], task: Task, length: int, samples: int, seed: int) -> list[Count]:
+def _nobody(read: PieceRead) -> None:
+    """Looks on."""
+
+
+def _at(networks: Sequence[nn.Module], task: Task, length: int, samples: int, seed: int, watch: Watch) -> list[Count]:
     device = next((parameter.device for parameter in networks[0].parameters()), torch.device("cpu"))
     batches = together(evaluation_set(task, length, samples, seed), device)
-    tallies = map_batches(lambda network, batch: _tally(network, task, batch), networks, batches)
+
+    def tally(network: nn.Module, batch: Batch) -> dict[str, tuple[int, int, int, int]]:
+        return _tally(network, task, batch, _clocked(watch, length, samples, batch, len(networks)))
+
+    tallies = map_batches(tally, networks, batches)
     counts = []
     for question in (*task.questions, ALL):
         numbers = zip(*(tally[question] for tally in tallies), strict=True)
@@ -75,9 +87,22 @@ def _at(networks: Sequence[nn.Module], task: Task, length: int, samples: int, se
     return counts
 
 
-def _tally(network: nn.Module, task: Task, batch: Batch) -> dict[str, tuple[int, int, int, int]]:
+def _clocked(watch: Watch, length: int, samples: int, batch: Batch, threads: int) -> Told:
+    """Tells of every piece of a batch and how long it took."""
+    rows, tokens = batch.tokens_BT.shape
+    last = monotonic()
+
+    def told(piece: int, pieces: int) -> None:
+        nonlocal last
+        before, last = last, monotonic()
+        watch(PieceRead(length, samples, rows, tokens, piece, pieces, last - before, threads))
+
+    return told
+
+
+def _tally(network: nn.Module, task: Task, batch: Batch, told: Told) -> dict[str, tuple[int, int, int, int]]:
     """By question and for all of them: right samples, of those that are asked; right tokens, of so many."""
-    predicted, wanted = _predict(network, task, batch)
+    predicted, wanted = _predict(network, task, batch, told)
     asked = {question: target_BQ != IGNORE for question, target_BQ in wanted.items()}
     hits = {question: (predicted == target_BQ) & asked[question] for question, target_BQ in wanted.items()}
     right_B = {question: (hits[question] == asked[question]).all(dim=1) for question in wanted}
@@ -92,24 +117,31 @@ def _tally(network: nn.Module, task: Task, batch: Batch) -> dict[str, tuple[int,
     return cast(dict[str, tuple[int, int, int, int]], found)
 
 
-def _predict(network: nn.Module, task: Task, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+def _predict(network: nn.Module, task: Task, batch: Batch, told: Told) -> tuple[Tensor, dict[str, Tensor]]:
     """What the network says where it is asked, and what each question wants there; in halves where a GPU has no room."""
     if batch.position_BT is not None:
         require_position(int(batch.position_BT.max()), position_limit(network))
     try:
-        if task.free_running:
-            return generate(network, batch), {question: batch.target[question] for question in task.questions}
-        layout, wanted = layout_of(batch, task.questions)
-        read_BT = batch.tokens_BT[:, :-1]
-        if is_streamed(network, read_BT.shape[1], layout):
-            return say_in_pieces(cast(Network, network), read_BT, layout.query_BQ), wanted
-        return logits(network, read_BT, layout).argmax(dim=-1), wanted
+        return _said(network, task, batch, told)
     except torch.OutOfMemoryError:
         half = len(batch.tokens_BT) // 2
         if half == 0:
             raise
-    halves = [_predict(network, task, batch.rows(rows)) for rows in (slice(half), slice(half, None))]
+    halves = [_predict(network, task, batch.rows(rows), told) for rows in (slice(half), slice(half, None))]
     return _stacked(halves)
+
+
+def _said(network: nn.Module, task: Task, batch: Batch, told: Told) -> tuple[Tensor, dict[str, Tensor]]:
+    if task.free_running:
+        said_BQ, wanted = generate(network, batch), {question: batch.target[question] for question in task.questions}
+    else:
+        layout, wanted = layout_of(batch, task.questions)
+        read_BT = batch.tokens_BT[:, :-1]
+        if is_streamed(network, read_BT.shape[1]):
+            return say_in_pieces(cast(Network, network), read_BT, layout, told), wanted
+        said_BQ = logits(network, read_BT, layout).argmax(dim=-1)
+    told(0, 1)
+    return said_BQ, wanted
 
 
 def _stacked(halves: Sequence[tuple[Tensor, dict[str, Tensor]]]) -> tuple[Tensor, dict[str, Tensor]]:

@@ -53,12 +53,17 @@ class _Reader:
 
     def last_logits(self, tokens_BT: Tensor, column: int) -> Tensor:
         """logits_BV after this column."""
-        if isinstance(self.network, Network) and self.network.has_state and self.position_BT is None:
-            for piece_BT in torch.split(tokens_BT[:, self.read : column + 1], PIECE, dim=1):
-                last_B1 = torch.full((len(piece_BT), 1), piece_BT.shape[1] - 1, device=piece_BT.device)
-                logits_B1V, self.state = self.network.read(piece_BT, self.state, Layout(query_BQ=last_B1))
-            self.read = column + 1
+        if isinstance(self.network, Network) and self.network.has_state:
+            while self.read <= column:
+                start, self.read = self.read, min(self.read + PIECE, column + 1)
+                piece_BT = tokens_BT[:, start : self.read]
+                logits_B1V, self.state = self.network.read(piece_BT, self.state, self._layout(piece_BT, start))
             return logits_B1V[:, 0]
-        position_BT = None if self.position_BT is None else self.position_BT[:, : column + 1]
-        query_B1 = torch.full((len(tokens_BT), 1), column, device=tokens_BT.device)
-        return logits(self.network, tokens_BT[:, : column + 1], Layout(position_BT, query_B1))[:, 0]
+        beginning_BT = tokens_BT[:, : column + 1]
+        return logits(self.network, beginning_BT, self._layout(beginning_BT, 0))[:, 0]
+
+    def _layout(self, tokens_BT: Tensor, start: int) -> Layout:
+        """Of the columns from `start` on, the last of which is asked."""
+        samples, tokens = tokens_BT.shape
+        position_BT = None if self.position_BT is None else self.position_BT[:, start : start + tokens]
+        return Layout(position_BT, torch.full((samples, 1), tokens - 1, device=tokens_BT.device))

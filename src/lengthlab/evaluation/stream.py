@@ -1,17 +1,22 @@
 """Long sequences read in pieces, so that memory does not grow with them but by what a network itself remembers.
 
-A network that can go on from a state (`Network.has_state`) says the same in pieces as at once. Between pieces only the state is
-kept; logits are computed where something is asked.
+A network that can read in pieces (`Network.in_pieces`) says the same as at once. Between pieces only the state is kept: of a
+recurrence a few numbers, of hierarchical attention its chunks, of softmax attention the keys and values of all tokens. Logits,
+and the queries of a last attention, are computed where something is asked. Attention that others come after has queries at all
+tokens, and its work grows with T² in pieces as at once.
 
 Shapes: B samples, T tokens, Q positions of a sample at which something is asked, U columns at which any sample is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
-from lengthlab.models.layout import Layout
+from lengthlab.models.layout import PLAIN, Layout, Piece
+from lengthlab.models.mixer import Mixer
 from lengthlab.models.model import Network
 from lengthlab.tasks import IGNORE
 
@@ -21,29 +26,49 @@ PIECE = 2**12
 """Tokens of a piece."""
 
 
-def is_streamed(network: nn.Module, tokens: int, layout: Layout) -> bool:
+Told = Callable[[int, int], None]
+"""That piece number so many, from 0, of so many is read."""
+
+
+def is_streamed(network: nn.Module, tokens: int) -> bool:
     """Whether sequences of so many tokens are read in pieces."""
-    return tokens > LONG and layout.position_BT is None and isinstance(network, Network) and network.has_state
+    return tokens > LONG and isinstance(network, Network) and network.in_pieces
+
+
+def stream_bytes(network: nn.Module, tokens: int) -> int:
+    """Of all keys and values that a sample of so many tokens leaves in a stream; none, where it is read at once.
+
+    >>> from lengthlab import models
+    >>> stream_bytes(models.hybrid_block(width=256, blocks=1).build(vocabulary=5), 2**20) / 2**30
+    2.0
+    """
+    mixers = [module for module in network.modules() if isinstance(module, Mixer)]
+    return sum(mixer.state_bytes(tokens) for mixer in mixers) if is_streamed(network, tokens) else 0
 
 
 @torch.no_grad()
-def say_in_pieces(network: Network, tokens_BT: Tensor, query_BQ: Tensor | None, piece: int = PIECE) -> Tensor:
-    """said_BQ: the most likely token after each position that is asked, or after every one.
+def say_in_pieces(
+    network: Network, tokens_BT: Tensor, layout: Layout = PLAIN, told: Told = lambda piece, pieces: None, piece: int = PIECE
+) -> Tensor:
+    """said_BQ: the most likely token after each position that is asked, or after every one. `told` is called after each piece.
 
     >>> from lengthlab import models
     >>> network, tokens_BT = models.lstm(width=8).build(vocabulary=5), torch.tensor([[1, 2, 3, 4, 3, 2]])
-    >>> said_BQ = say_in_pieces(network, tokens_BT, torch.tensor([[5, 1]]), piece=4)
+    >>> said_BQ = say_in_pieces(network, tokens_BT, Layout(query_BQ=torch.tensor([[5, 1]])), piece=4)
     >>> torch.equal(said_BQ, network(tokens_BT).argmax(dim=-1)[:, [5, 1]])
     True
     """
-    said_BT = torch.full_like(tokens_BT, IGNORE)
+    said_BT, query_BQ, position_BT = torch.full_like(tokens_BT, IGNORE), layout.query_BQ, layout.position_BT
     state: object = None
-    for start in range(0, tokens_BT.shape[1], piece):
+    starts = range(0, tokens_BT.shape[1], piece)
+    for number, start in enumerate(starts):
         piece_BT = tokens_BT[:, start : start + piece]
         column_U = _columns(query_BQ, start, piece_BT)
-        layout = Layout(query_BQ=column_U.expand(len(tokens_BT), -1))
-        logits_BUV, state = network.read(piece_BT, state, layout)
+        own_BT = None if position_BT is None else position_BT[:, start : start + piece]
+        here = Layout(own_BT, column_U.expand(len(tokens_BT), -1), piece=Piece(start, tokens_BT.shape[1]))
+        logits_BUV, state = network.read(piece_BT, state, here)
         said_BT[:, start + column_U] = logits_BUV.argmax(dim=-1)
+        told(number, len(starts))
     return said_BT if query_BQ is None else said_BT.gather(1, query_BQ)
 
 

@@ -65,19 +65,31 @@ class Documents:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Which tokens of their sequences are read now, where sequences are read in pieces: from index `first` on. `whole`: tokens
+    of a whole sequence, where that is known.
+    """
+
+    first: int = 0
+    whole: int | None = None
+
+
+@dataclass(frozen=True)
 class Layout:
     """What a module that mixes tokens must know besides x_BTD.
 
     `position_BT`: position ids, where the task has its own; else a token's position is its index in its sequence. Where a token
     has several ids, they are (B, T, K), and only vectors at the embedding can take them (position_table.py).
     `query_BQ`: where outputs are wanted; everywhere, if None. `documents`: x_BTD is one row of them (B is 1, T is N).
-    `chunks`: the memory that hierarchical attention reads, made by the `ChunkMemory` around it.
+    `chunks`: the memory that hierarchical attention reads, made by the `ChunkMemory` around it. `piece`: where these tokens lie
+    in their sequences, which are whole if None; `position_BT` and `query_BQ` are of this piece.
     """
 
     position_BT: Tensor | None = None
     query_BQ: Tensor | None = None
     documents: Documents | None = None
     chunks: Chunks | None = None
+    piece: Piece | None = None
 
     @property
     def everywhere(self) -> Layout:
@@ -92,10 +104,22 @@ class Layout:
         return Layout(self.documents.pad(self.position_BT), chunks=self.chunks)
 
     def index(self, tokens: int, device: torch.device) -> Tensor:
-        """index_BQ of the tokens with a query, in their sequence; B may be 1 for all."""
+        """index_BQ of the tokens with a query, in their sequence or in this piece of it; B may be 1 for all."""
         if self.query_BQ is not None:
             return self.query_BQ
         return torch.arange(tokens, device=device)[None]
+
+    def index_in_whole(self, tokens: int, device: torch.device) -> Tensor:
+        """The same in their sequence, of which this may be a piece.
+
+        >>> Layout(piece=Piece(first=4)).index_in_whole(3, torch.device("cpu"))
+        tensor([[4, 5, 6]])
+        """
+        return self.index(tokens, device) + (self.piece.first if self.piece else 0)
+
+    def after(self, seen: int) -> Layout:
+        """The same tokens as a piece that comes after so many."""
+        return replace(self, piece=Piece(seen, self.piece.whole if self.piece else None))
 
 
 PLAIN = Layout()

@@ -73,6 +73,10 @@ class Mixer(LaidOut):
     def has_state(self) -> bool:
         return hasattr(self, "read") or type(self).read_at is not Mixer.read_at
 
+    def state_bytes(self, tokens: int) -> int:
+        """Of keys and values that its state has after so many tokens of a sample."""
+        return 0
+
     def read_at(self, x_BTD: Tensor, state: Any, layout: Layout) -> tuple[Tensor, Any]:
         """`read` where outputs are wanted; positions in the layout are those in this piece."""
         out_BTD, after = self.read(x_BTD, state)  # type: ignore[operator]
@@ -116,7 +120,8 @@ def has_state(module: nn.Module) -> bool:
     """Whether a module, and all in it, can go on from a state."""
     if is_tokenwise(module) or is_switched_off(module):
         return True
-    return isinstance(module, LaidOut) and module.has_state
+    replaced = "forward" in vars(module)  # by somebody's, a window for example, which reading on would pass by
+    return isinstance(module, LaidOut) and module.has_state and not replaced
 
 
 def is_switched_off(module: nn.Module) -> bool:

@@ -101,15 +101,24 @@ class Network(nn.Module):
 
     @property
     def has_state(self) -> bool:
-        """Whether it can go on from a state: all its mixers can, and nothing but the order of tokens places them."""
-        return self.positions is None and has_state(self.body)
+        """Whether it can go on from a state: all its mixers can, and none has to know before how long a sequence will be."""
+        return self.in_pieces and not any(isinstance(module, RandomizedPositions) for module in self.modules())
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether it can read a sequence of known length in pieces: the `piece` of the layout says how long the whole is."""
+        return has_state(self.body)
 
     def read(self, tokens_BT: Tensor, state: Any, layout: Layout = PLAIN) -> tuple[Tensor, Any]:
         """logits_BTV of tokens that come after those that `state` has seen (None: none), and the state after them. A layout may
         want logits at a few of these tokens, or at none.
         """
-        x_BTD, after = read(self.body, self.embedding(tokens_BT), state, layout)
-        return self._say(x_BTD), after
+        seen, inside = state or (0, None)
+        layout, x_BTD = layout.after(seen), self.embedding(tokens_BT)
+        if self.positions is not None:
+            x_BTD = x_BTD + self.positions(tokens_BT, layout)
+        x_BTD, after = read(self.body, x_BTD, inside, layout)
+        return self._say(x_BTD), (seen + tokens_BT.shape[1], after)
 
 
 def position_limit(network: nn.Module) -> int | None:

@@ -74,8 +74,12 @@ class PositionTable(nn.Module):
         return position_BT
 
     def _index(self, tokens_BT: Tensor, layout: Layout) -> Tensor:
-        """0, 1, 2, … in every sequence, or from its start on."""
-        documents = layout.documents
+        """0, 1, 2, … in every sequence, or from its start on; in one that is read in pieces, from 0 on."""
+        documents, piece = layout.documents, layout.piece
+        if piece is not None:
+            end = piece.first + tokens_BT.shape[1]
+            require_position(max(end, piece.whole or 0) - 1, self.limit)
+            return torch.arange(piece.first, end, device=tokens_BT.device)[None]
         longest = tokens_BT.shape[1] if documents is None else documents.longest
         require_position(longest - 1, self.limit)
         if documents is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lengthlab.errors import LabError
 from lengthlab.evaluation.accuracy import drawn_together
+from lengthlab.evaluation.stream import stream_bytes
 from lengthlab.inspection.draws import tokens_of
 from lengthlab.inspection.subject import count_parameters
 from lengthlab.memory import FLOAT_BYTES, TOKEN_BYTES, in_bytes, memory_of
@@ -63,10 +64,19 @@ def _weight_bytes(run: Run) -> int:
 
 
 def measuring_bytes(run: Run, length: int) -> dict[str, int]:
-    """By what they are for: weights, and the samples of a length that are drawn at once."""
+    """By what they are for: weights, the samples of a length that are drawn at once, what a stream keeps of one."""
     tokens, questions, drawn = tokens_of(run.task, length), len(run.task.questions), drawn_together(length)
     samples = "1 sample" if drawn == 1 else f"{drawn} samples"
     return {
         f"{count_parameters(run.blueprint):,} parameters (width)": FLOAT_BYTES * count_parameters(run.blueprint),
         f"{samples} of length {length}, where it is measured (evaluate)": TOKEN_BYTES * drawn * tokens * (1 + questions),
+        f"the keys and values of one sample of length {length}": stream_bytes(run.blueprint, tokens),
     }
+
+
+def streams_at_once(run: Run, lengths: Sequence[int], most: int) -> int:
+    """How many samples of the longest of these lengths may be read side by side, such that their keys and values take at most
+    half of the machine's memory; one at the least.
+    """
+    each = stream_bytes(run.blueprint, tokens_of(run.task, max(lengths)))
+    return max(1, min(most, memory_of("cpu") // 2 // each)) if each else most

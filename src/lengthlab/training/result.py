@@ -14,6 +14,7 @@ from lengthlab.device import AUTO, device_named, hardware, settled
 from lengthlab.errors import LabError, refuse_exit, require
 from lengthlab.evaluation.accuracy import SAMPLES, accuracy
 from lengthlab.evaluation.cores import cores
+from lengthlab.evaluation.pace import Watch
 from lengthlab.software import versions
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import is_named
@@ -22,7 +23,7 @@ from lengthlab.store.ids import NOT_CONTENT, hash_of, same_run
 from lengthlab.store.rows import NO_RESULT, Count
 from lengthlab.tasks import ALL, Task
 from lengthlab.training.checkpoint import load_weights
-from lengthlab.training.footprint import require_room_to_measure
+from lengthlab.training.footprint import require_room_to_measure, streams_at_once
 from lengthlab.training.portrait import portrait
 from lengthlab.training.switches import switched
 
@@ -109,7 +110,14 @@ def _content(folder: Folder) -> dict[str, Any]:
     return content
 
 
-def measure(folder: Folder, lengths: Sequence[int], device: str = AUTO, samples: int = SAMPLES, trust: bool = False) -> Result:
+def measure(
+    folder: Folder,
+    lengths: Sequence[int],
+    device: str = AUTO,
+    samples: int = SAMPLES,
+    trust: bool = False,
+    watch: Watch | None = None,
+) -> Result:
     """A finished run at these lengths too; what was measured before on as many samples is not measured again."""
     with folder.lock(), refuse_exit():
         if not folder.finished:
@@ -124,8 +132,9 @@ def measure(folder: Folder, lengths: Sequence[int], device: str = AUTO, samples:
         if not missing:
             return result
         with settled(place):
-            network, *copies = [result.network().to(place) for _ in range(cores(place))]
-            fresh = accuracy(network, result.run.task, missing, samples, copies=copies)
+            at_once = streams_at_once(result.run, missing, cores(place))
+            network, *copies = [result.network().to(place) for _ in range(at_once)]
+            fresh = accuracy(network, result.run.task, missing, samples, copies=copies, watch=watch)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
         chances = _chances(result.run.task, [count.length for count in counts])

@@ -25,6 +25,8 @@ class Alibi:
 
 
 class _Alibi(nn.Module):
+    in_pieces = True
+
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout = PLAIN) -> tuple[Tensor, Tensor]:
         return q_BHQC, k_BHTC
 

@@ -25,11 +25,15 @@ class CountedRandom(nn.Module):
     def forward(self, samples: int, numbers: int) -> Tensor:
         """uniform_BN in [0, 1), fp32."""
         if not self.training:
-            place_N = torch.arange(numbers, device=self.count.device)
-            return uniform(place_N, torch.zeros_like(self.count)).expand(samples, numbers)
+            return self.measured(numbers).expand(samples, numbers)
         self.count += 1
         place_BN = torch.arange(samples * numbers, device=self.count.device).view(samples, numbers)
         return uniform(place_BN, self.count)
+
+    def measured(self, numbers: int) -> Tensor:
+        """uniform_1N that all samples have when they are not trained on."""
+        place_N = torch.arange(numbers, device=self.count.device)
+        return uniform(place_N, torch.zeros_like(self.count))[None]
 
 
 def uniform(place: Tensor, count: Tensor) -> Tensor:

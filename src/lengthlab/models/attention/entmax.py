@@ -47,6 +47,8 @@ class AdaptiveEntmax:
 
 
 class _Entmax(nn.Module):
+    in_pieces = True
+
     def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
         return q_BHQC
 
@@ -62,7 +64,7 @@ class _AdaptiveEntmax(_Entmax):
         self.power = nn.Linear(width, heads)
 
     def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
-        index_BQ = layout.index(q_BHQC.shape[2], q_BHQC.device)
+        index_BQ = layout.index_in_whole(q_BHQC.shape[2], q_BHQC.device)
         log_BQ1 = (index_BQ + 1).clamp(min=2).to(x_BQD.dtype).log()[..., None]
         power_BQH = self.gamma * self.power(x_BQD).tanh()
         scale_BQH = self.delta + F.softplus(self.growth(x_BQD)) * log_BQ1**power_BQH

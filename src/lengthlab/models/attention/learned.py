@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lengthlab.errors import LabError, require_whole
 from lengthlab.models.attention.counted_random import CountedRandom
-from lengthlab.models.layout import PLAIN, Layout, pick
+from lengthlab.models.layout import PLAIN, Layout, Piece, pick
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Learned:
 
     Token i has q + a[p + i] and k + b[p + i], the same a and b for all heads. Sequences begin at a random p in training, as in
     SHAPE (Kiyono et al. 2021, arXiv 2109.05644), so that vectors beyond the training length are learned at all; when measured
-    they begin at p = 0. Where the task has position ids of its own, these are taken as they are.
+    or read in pieces they begin at p = 0. Where the task has position ids of its own, these are taken as they are.
     """
 
     limit: int = 2048
@@ -34,6 +34,8 @@ class Learned:
 
 
 class LearnedPositions(nn.Module):
+    in_pieces = True
+
     def __init__(self, channels: int, limit: int) -> None:
         super().__init__()
         self.limit = limit
@@ -44,14 +46,18 @@ class LearnedPositions(nn.Module):
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout = PLAIN) -> tuple[Tensor, Tensor]:
         position_BT = layout.position_BT
         if position_BT is None:
-            position_BT = self._positions(len(k_BHTC), k_BHTC.shape[2])
+            position_BT = self._positions(len(k_BHTC), k_BHTC.shape[2], layout.piece)
         position_BQ = pick(position_BT[..., None], layout.query_BQ)[..., 0]
         return q_BHQC + self.q_LC[position_BQ][:, None], k_BHTC + self.k_LC[position_BT][:, None]
 
-    def _positions(self, samples: int, tokens: int) -> Tensor:
+    def _positions(self, samples: int, tokens: int, piece: Piece | None = None) -> Tensor:
         limit, device = len(self.k_LC), self.k_LC.device
-        if tokens > limit:
-            raise LabError(f"learned positions end at {limit} tokens, and there are {tokens}: raise positions.limit")
+        first = piece.first if piece else 0
+        there = max(first + tokens, (piece and piece.whole) or 0)
+        if there > limit:
+            raise LabError(f"learned positions end at {limit} tokens, and there are {there}: raise positions.limit")
+        if piece is not None:
+            return torch.arange(first, first + tokens, device=device).expand(samples, -1)
         start_B1 = torch.zeros(samples, 1, dtype=torch.int64, device=device)
         if self.training:
             start_B1 = (self.chance(samples, 1) * (limit - tokens + 1)).long()

@@ -18,7 +18,8 @@ from lengthlab.models.layout import PLAIN, Layout
 class Positions(Protocol):
     """Data that builds a module `(q_BHQC, k_BHTC, layout) -> (q_BHQC, k_BHTC)`.
 
-    `layout.query_BQ` are the tokens with a query, all if None; `layout.position_BT` are ids, where the task has its own.
+    `layout.query_BQ` are the tokens with a query, all if None; `layout.position_BT` are ids, where the task has its own. A
+    module that is right for a piece of a sequence, too (`layout.piece`), says `in_pieces = True`.
     """
 
     def build(self, channels: int) -> nn.Module: ...
@@ -56,6 +57,11 @@ def is_rotary(positions: nn.Module) -> TypeGuard[Rotary]:
     return ismethod(getattr(positions, "angles", None))
 
 
+def reads_pieces(module: nn.Module) -> bool:
+    """Whether a module of positions, or of scores, says that it is right for pieces of a sequence."""
+    return getattr(module, "in_pieces", False) is True
+
+
 @dataclass(frozen=True)
 class NoPositions:
     """Attention sees a set; order is left to the recurrence beside it (alone: Kazemnejad et al. 2023, arXiv 2305.19466)."""
@@ -65,6 +71,8 @@ class NoPositions:
 
 
 class Untouched(nn.Module):
+    in_pieces = True
+
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels

@@ -66,7 +66,9 @@ class SlowRope(Rope):
 
 
 class _Rotation(nn.Module):
-    """Keeps its tables for good: a captured step reads them where they were."""
+    """Keeps its tables for good: a captured step reads them where they were. Not those of a piece."""
+
+    in_pieces = True
 
     def __init__(self, channels: int, base: float, factor: float) -> None:
         super().__init__()
@@ -78,7 +80,8 @@ class _Rotation(nn.Module):
     def forward(self, q_BHQC: Tensor, k_BHTC: Tensor, layout: Layout = PLAIN) -> tuple[Tensor, Tensor]:
         if layout.position_BT is not None:
             return self._by_ids(q_BHQC, k_BHTC, layout.position_BT, layout.query_BQ)
-        cos_TC, sin_TC = self._table(k_BHTC.shape[2], k_BHTC.device, k_BHTC.dtype)
+        sizes = (k_BHTC.shape[2], k_BHTC.device, k_BHTC.dtype)
+        cos_TC, sin_TC = self._table(*sizes) if layout.piece is None else self._of_piece(*sizes, layout.piece.first)
         rotated_BHTC, query_BQ = rotate(k_BHTC, cos_TC, sin_TC), layout.query_BQ
         if query_BQ is None:
             return rotate(q_BHQC, cos_TC, sin_TC), rotated_BHTC
@@ -96,6 +99,9 @@ class _Rotation(nn.Module):
             cos_TF, sin_TF = (half_TF.contiguous() for half_TF in halves)
             self._angles[tokens, device] = cos_TF, sin_TF
         return self._angles[tokens, device]
+
+    def _of_piece(self, tokens: int, device: torch.device, dtype: torch.dtype, first: int) -> tuple[Tensor, Tensor]:
+        return rotation_table(tokens, self.channels, self.base, device, dtype, self.factor, first)
 
     def _table(self, tokens: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """For so many tokens; kept for the next power of two, so that a sweep over lengths keeps few."""

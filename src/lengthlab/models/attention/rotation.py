@@ -15,14 +15,15 @@ ANGLE_BYTES = 24
 
 
 def rotation_table(
-    tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype, factor: float = 1.0
+    tokens: int, channels: int, base: float, device: torch.device, dtype: torch.dtype, factor: float = 1.0, first: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """cos_TC and sin_TC of positions 0 … tokens - 1; computed on the CPU, unless only their shapes are wanted."""
+    """cos_TC and sin_TC of so many positions from `first` on; computed on the CPU, unless only their shapes are wanted."""
     home = torch.device("cpu" if device.type != "meta" else "meta")
     if home.type == "cpu":
         require_memory(ANGLE_BYTES * tokens * channels, f"a table of {tokens} rotary positions of {channels} channels")
     with torch.inference_mode(False):  # the table is kept, and training cannot use what inference mode made
-        cos_1TC, sin_1TC = rotation(torch.arange(tokens, device=home)[None], channels, base, dtype, factor)
+        position_1T = torch.arange(first, first + tokens, device=home)[None]
+        cos_1TC, sin_1TC = rotation(position_1T, channels, base, dtype, factor)
         return cos_1TC[0].to(device), sin_1TC[0].to(device)
 
 

@@ -19,7 +19,8 @@ from lengthlab.models.layout import PLAIN, Layout
 class Scores(Protocol):
     """Data that builds a module `(q_BHQC, x_BQD, layout) -> q_BHQC`, where x is what queries were made of.
 
-    `layout.query_BQ` are the tokens with a query, all if None.
+    `layout.query_BQ` are the tokens with a query, all if None. A module that is right for a piece of a sequence, too
+    (`layout.piece`), says `in_pieces = True`.
     """
 
     def build(self, heads: int, width: int) -> nn.Module: ...
@@ -60,16 +61,20 @@ class LogN:
 
 
 class _Plain(nn.Module):
+    in_pieces = True
+
     def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
         return q_BHQC
 
 
 class _LogN(nn.Module):
+    in_pieces = True
+
     def __init__(self, heads: int, first: float) -> None:
         super().__init__()
         self.scale_H = nn.Parameter(torch.full((heads,), first))
 
     def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
         # By the index, not by a task's own position id: it is the number of tokens to choose from.
-        log_BQ = (layout.index(q_BHQC.shape[2], q_BHQC.device) + 1).to(q_BHQC.dtype).log()
+        log_BQ = (layout.index_in_whole(q_BHQC.shape[2], q_BHQC.device) + 1).to(q_BHQC.dtype).log()
         return q_BHQC * (self.scale_H[:, None] * log_BQ[:, None])[..., None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from lengthlab.errors import require
+from lengthlab.models.attention.positions import reads_pieces
 from lengthlab.models.attention.scores import CustomWeights, Scores
 from lengthlab.models.attention.softmax import _Attention
 from lengthlab.models.attention.temperature import Temperature
@@ -61,6 +62,10 @@ class _Sharpened(nn.Module):
     def __init__(self, queries: nn.Module, weights: nn.Module) -> None:
         super().__init__()
         self.queries, self.weights = queries, weights
+
+    @property
+    def in_pieces(self) -> bool:
+        return reads_pieces(self.queries) and reads_pieces(self.weights)
 
     def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
         out_BHQC: Tensor = self.queries(q_BHQC, x_BQD, layout)

@@ -7,6 +7,7 @@ E = 2D for keys and values. In a row of documents: N tokens of all, M of them wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 
 from lengthlab import kernels
 from lengthlab.errors import require, require_whole
-from lengthlab.models.attention.positions import InitsWeights, Positions, Untouched, is_biased, is_rotary
+from lengthlab.models.attention.key_values import KeyValues, Page, Queries
+from lengthlab.models.attention.positions import InitsWeights, Positions, Untouched, is_biased, is_rotary, reads_pieces
 from lengthlab.models.attention.rope import Rope
 from lengthlab.models.attention.scores import CustomWeights, PlainScores, Scores
 from lengthlab.models.attention.temperature import Temperature
@@ -97,6 +99,15 @@ class _Attention(Mixer):
         """Of a padded batch. PyTorch's own causal attention serves where every token has a query, weights are a softmax and
         positions do not change scores; else scores are masked by what each query may see.
         """
+        q_BHQC, k_BHTC, v_BHTC = self._placed(x_BQD, q_BQD, kv_BTE, layout)
+        if layout.query_BQ is None and not is_biased(self.positions) and self._softmax_now:
+            mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
+        else:
+            mixed_BHQC = self._weigh(q_BHQC, k_BHTC, v_BHTC, layout)
+        return mixed_BHQC.transpose(1, 2).flatten(2)
+
+    def _placed(self, x_BQD: Tensor, q_BQD: Tensor, kv_BTE: Tensor, layout: Layout) -> tuple[Tensor, Tensor, Tensor]:
+        """q_BHQC, k_BHTC and v_BHTC, as positions and scores have them."""
         q_BHQC = self._heads(q_BQD)
         k_BHTC, v_BHTC = map(self._heads, kv_BTE.chunk(2, dim=-1))
         several = layout.position_BT is not None and layout.position_BT.dim() == 3
@@ -106,12 +117,37 @@ class _Attention(Mixer):
             "attention cannot: give it positions none",
         )
         q_BHQC, k_BHTC = self.positions(q_BHQC, k_BHTC, layout)
-        q_BHQC = self.scores(q_BHQC, x_BQD, layout)
-        if layout.query_BQ is None and not is_biased(self.positions) and self._softmax_now:
-            mixed_BHQC = F.scaled_dot_product_attention(q_BHQC, k_BHTC, v_BHTC, is_causal=True)
-        else:
-            mixed_BHQC = self._weigh(q_BHQC, k_BHTC, v_BHTC, layout)
-        return mixed_BHQC.transpose(1, 2).flatten(2)
+        return self.scores(q_BHQC, x_BQD, layout), k_BHTC, v_BHTC
+
+    @property
+    def has_state(self) -> bool:
+        return reads_pieces(self.positions) and reads_pieces(self.scores)
+
+    def state_bytes(self, tokens: int) -> int:
+        return tokens * self.kv.out_features * self.kv.weight.element_size()
+
+    def read_at(self, x_BTD: Tensor, state: KeyValues | None, layout: Layout) -> tuple[Tensor, KeyValues]:
+        """Go on from a state: keys and values of all tokens so far. Queries are made only where outputs are wanted."""
+        state = state or KeyValues()
+        layout, tokens = layout.after(state.tokens), x_BTD.shape[1]
+        x_BQD = pick(x_BTD, layout.query_BQ)
+        q_BHQC, k_BHTC, v_BHTC = self._placed(x_BQD, self.q(x_BQD), self.kv(x_BTD), layout)
+        position_BT = layout.position_BT
+        if position_BT is None or position_BT.dim() == 3:  # by which no bias goes
+            position_BT = state.tokens + torch.arange(tokens, device=x_BTD.device)[None]
+        after = state.extended(Page(k_BHTC, v_BHTC, position_BT))
+        position_BQ = pick(position_BT.expand(len(x_BTD), -1)[..., None], layout.query_BQ)[..., 0]
+        bias = partial(self.positions.bias, heads=self.heads) if is_biased(self.positions) else None
+        queries = Queries(q_BHQC, layout.index_in_whole(tokens, x_BTD.device), position_BQ, bias)
+        return self.out(self._mixed(after, queries).transpose(1, 2).flatten(2)), after
+
+    def _mixed(self, keys: KeyValues, queries: Queries) -> Tensor:
+        if not queries.q_BHQC.shape[2]:
+            return queries.q_BHQC
+        if self._softmax_now:
+            return keys.softmax(queries)
+        assert isinstance(self.scores, CustomWeights)
+        return keys.weighed(queries, self.scores.weigh)
 
     def _weigh(self, q_BHQC: Tensor, k_BHTC: Tensor, v_BHTC: Tensor, layout: Layout) -> Tensor:
         """Some queries at a time, so that memory grows with T and not with T²; gradients need all of it anyway."""
@@ -169,4 +205,5 @@ class _Attention(Mixer):
         return kernels.attend(q_1MD[0], kv_1NE[0], angles, query_M, *rows, self.heads)[None]
 
     def _heads(self, x_BTD: Tensor) -> Tensor:
-        return x_BTD.reshape(*x_BTD.shape[:2], self.heads, -1).transpose(1, 2)
+        samples, tokens, width = x_BTD.shape
+        return x_BTD.reshape(samples, tokens, self.heads, width // self.heads).transpose(1, 2)

@@ -26,6 +26,8 @@ class StickBreaking:
 
 
 class _StickBreaking(nn.Module):
+    in_pieces = True
+
     def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
         return q_BHQC
 

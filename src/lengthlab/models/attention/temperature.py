@@ -47,6 +47,7 @@ class AdaptiveTemperature:
 class Temperature(nn.Module):
     """What is fitted is kept with the weights; until then, β is 1."""
 
+    in_pieces = True
     coefficients: Tensor
     flat: Tensor
 
