@@ -109,8 +109,9 @@ class Many:
 
     def _told(self, names: Sequence[str], rows_R: Ints) -> None:
         for name in names:
+            column = self._column(name, rows_R)  # first: a name that nothing was ever given has no word
             self.page.words(rows_R, name_word(name))
-            self.page.value(rows_R, self._column(name, rows_R))
+            self.page.value(rows_R, column)
 
     def _act(self, node: ast.stmt, rows_R: Ints) -> None:
         match node:
