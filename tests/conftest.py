@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from command import Call, Done
 from desk import RUN, lay, only_run
@@ -22,6 +23,10 @@ os.environ.pop("COLUMNS", None)  # whoever runs tests side by side may set it, a
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a hundred workers are started, and need not compile the package each
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel's module is loaded
+
+# Every run tries the same; pytest --hypothesis-profile=default tries others.
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
 
 
 @pytest.fixture
