@@ -13,7 +13,7 @@ test: .venv/test
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadfile
 
-# The switch in real models, in several processes, in trainers, compiled.
+# The switch in real models, in several processes, in trainers, compiled; the bench.
 test-real: .venv/test
 	$(BIN)/pytest -n 2 --dist loadfile tests/real
 
