@@ -122,7 +122,7 @@ class Layout:
         return replace(self, piece=Piece(seen, self.piece.whole if self.piece else None))
 
 
-PLAIN = Layout()
+PLAIN: Layout = Layout()
 """A padded batch, positions 0, 1, 2, …, outputs everywhere."""
 
 

@@ -10,12 +10,14 @@ landmark, C channels of a head, E = 2C for keys and values, Q queries, K chunks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from lengthlab.models.attention.pages import extended, placed
+from lengthlab.models.exact import exact
 
 PAGE = 1024
 """Chunks of a full page."""
@@ -33,6 +35,11 @@ class Page:
     @property
     def number(self) -> int:
         return self.landmark_BGNR.shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        """Of keys and values; landmarks stay where they are."""
+        return self.kv_BGNSE.nbytes
 
     def then(self, other: Page) -> Page:
         """This one and what follows it, where its own keys and values are."""
@@ -89,9 +96,9 @@ class Chunks:
         has seen fewer than K chunks is given others, which are not `seen`.
         """
         complete_BQ = (index_BQ + self.first) // self.size
-        score = _exact(r_BGQR).new_empty(*r_BGQR.shape[:3], 0)
+        score = exact(r_BGQR).new_empty(*r_BGQR.shape[:3], 0)
         chunk = torch.empty(score.shape, dtype=torch.int64, device=score.device)
-        for start, page in self._placed():
+        for start, page in placed(self.pages):
             chunk_N = torch.arange(start, start + page.number, device=score.device)
             score_BGQN = _scores(r_BGQR, page.landmark_BGNR)
             score_BGQN = score_BGQN.masked_fill(chunk_N >= complete_BQ[:, None, :, None], -torch.inf)
@@ -108,7 +115,7 @@ class Chunks:
             return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
         like = self.pages[0].kv_BGNSE
         out_ISE = torch.zeros(chunk_BGQK.numel(), *like.shape[3:], dtype=like.dtype, device=chunk_BGQK.device)
-        for start, page in self._placed():
+        for start, page in placed(self.pages):
             here_BGQK = (chunk_BGQK >= start) & (chunk_BGQK < start + page.number)
             at_M = here_BGQK.flatten().nonzero()[:, 0]
             if len(at_M):
@@ -118,17 +125,7 @@ class Chunks:
 
     def extended(self, page: Page) -> Chunks:
         """And these after them."""
-        full = self.pages
-        if full and full[-1].number < PAGE:
-            page, full = full[-1].then(page), full[:-1]
-        new = (page.part(start, start + PAGE) for start in range(0, page.number, PAGE))
-        return replace(self, pages=_on_host((*full, *new)))
-
-    def _placed(self) -> Iterator[tuple[int, Page]]:
-        start = 0
-        for page in self.pages:
-            yield start, page
-            start += page.number
+        return replace(self, pages=extended(self.pages, page, PAGE, DEVICE_BYTES))
 
 
 def choose(score_N: Tensor, chunk_N: Tensor, most: int) -> tuple[Tensor, Tensor]:
@@ -152,20 +149,5 @@ def _scores(r_BGQR: Tensor, landmark_BGNR: Tensor) -> Tensor:
     kind = r_BGQR.device.type
     known = torch.amp.is_autocast_available(kind)  # not of tensors without memory
     with torch.autocast(kind, enabled=False) if known else nullcontext():
-        scores: Tensor = _exact(r_BGQR) @ _exact(landmark_BGNR).transpose(2, 3) / r_BGQR.shape[3] ** 0.5
+        scores: Tensor = exact(r_BGQR) @ exact(landmark_BGNR).transpose(2, 3) / r_BGQR.shape[3] ** 0.5
     return scores
-
-
-def _exact(x: Tensor) -> Tensor:
-    """In fp32, or fp64 if it is."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
-def _on_host(pages: tuple[Page, ...]) -> tuple[Page, ...]:
-    """Keys and values of the oldest pages on the host, where all together are too many for the device; not of the last."""
-    room = DEVICE_BYTES
-    placed: list[Page] = []
-    for page in reversed(pages):
-        room -= page.kv_BGNSE.nbytes
-        placed.append(page if room >= 0 or not placed else page.on_host())
-    return tuple(reversed(placed))

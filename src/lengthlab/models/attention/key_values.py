@@ -15,6 +15,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from lengthlab.models.attention.pages import extended, placed
+from lengthlab.models.exact import exact
+
 PAGE = 2**12
 """Tokens of a full page."""
 DEVICE_BYTES = 2**31
@@ -37,8 +40,16 @@ class Page:
     position_BN: Tensor
 
     @property
-    def tokens(self) -> int:
+    def number(self) -> int:
+        """Of tokens."""
         return self.k_BHNC.shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        return self.k_BHNC.nbytes + self.v_BHNC.nbytes
+
+    def on_host(self) -> Page:
+        return self.to(torch.device("cpu"))
 
     def then(self, other: Page) -> Page:
         """This one and what follows it, where its own keys and values are."""
@@ -75,7 +86,7 @@ class Queries:
         scores: Tensor = (self.q_BHQC / self.q_BHQC.shape[3] ** 0.5) @ page.k_BHNC.transpose(2, 3)
         if self.bias is not None:
             scores = scores + self.bias(self.position_BQ, page.position_BN).to(scores.dtype)
-        return scores.to(torch.promote_types(scores.dtype, torch.float32))
+        return exact(scores)
 
     def sees(self, start: int, tokens: int) -> Tensor:
         """seen_B1QN of the tokens from one on: its own, and what is before it."""
@@ -96,15 +107,11 @@ class KeyValues:
 
     @property
     def tokens(self) -> int:
-        return sum(page.tokens for page in self.pages)
+        return sum(page.number for page in self.pages)
 
     def extended(self, page: Page) -> KeyValues:
         """And these after them."""
-        full = self.pages
-        if full and full[-1].tokens < PAGE:
-            page, full = full[-1].then(page), full[:-1]
-        new = (page.part(start, start + PAGE) for start in range(0, page.tokens, PAGE))
-        return KeyValues(_on_host((*full, *new)))
+        return KeyValues(extended(self.pages, page, PAGE, DEVICE_BYTES))
 
     def softmax(self, queries: Queries) -> Tensor:
         """mixed_BHQC, a page at a time: what was summed so far is scaled down whenever a higher score is met (Milakov &
@@ -126,14 +133,11 @@ class KeyValues:
         weights_BHQT = weigh(scores_BHQT, queries.sees(0, self.tokens).expand_as(scores_BHQT))
         mixed_BHQC = torch.zeros_like(queries.q_BHQC)
         for start, page in self._placed(device):
-            mixed_BHQC = mixed_BHQC + weights_BHQT[..., start : start + page.tokens].to(page.v_BHNC.dtype) @ page.v_BHNC
+            mixed_BHQC = mixed_BHQC + weights_BHQT[..., start : start + page.number].to(page.v_BHNC.dtype) @ page.v_BHNC
         return mixed_BHQC
 
     def _placed(self, device: torch.device) -> Iterator[tuple[int, Page]]:
-        start = 0
-        for page in self.pages:
-            yield start, page.to(device)
-            start += page.tokens
+        return ((start, page.to(device)) for start, page in placed(self.pages))
 
 
 class _RunningSoftmax:
@@ -142,8 +146,7 @@ class _RunningSoftmax:
     def __init__(self, queries: Queries) -> None:
         self.queries = queries
         self.first, self.last = int(queries.index_BQ.min()), int(queries.index_BQ.max())
-        exact = torch.promote_types(queries.q_BHQC.dtype, torch.float32)
-        self.sum_BHQC = torch.zeros_like(queries.q_BHQC, dtype=exact)
+        self.sum_BHQC = torch.zeros_like(exact(queries.q_BHQC))
         self.total_BHQ1 = self.sum_BHQC[..., :1].clone()
         self.highest_BHQ1 = torch.full_like(self.total_BHQ1, -torch.inf)
 
@@ -152,8 +155,8 @@ class _RunningSoftmax:
         if start > self.last:
             return
         scores_BHQN = self.queries.scores(page)
-        if start + page.tokens - 1 > self.first:
-            scores_BHQN = scores_BHQN.masked_fill(~self.queries.sees(start, page.tokens), -torch.inf)
+        if start + page.number - 1 > self.first:
+            scores_BHQN = scores_BHQN.masked_fill(~self.queries.sees(start, page.number), -torch.inf)
         highest_BHQ1 = torch.maximum(self.highest_BHQ1, scores_BHQN.amax(dim=-1, keepdim=True))
         weights_BHQN = (scores_BHQN - highest_BHQ1).exp_()
         less_BHQ1 = (self.highest_BHQ1 - highest_BHQ1).exp()
@@ -170,13 +173,3 @@ def _some(queries: Queries, keys: int) -> int:
     """How many queries meet so many keys at a time."""
     q_BHQC = queries.q_BHQC
     return max(1, SCORES.get(q_BHQC.device.type, SCORES["cpu"]) // (q_BHQC.shape[:2].numel() * keys))
-
-
-def _on_host(pages: tuple[Page, ...]) -> tuple[Page, ...]:
-    """The oldest pages on the host, where all together are too many for the device; not the last."""
-    room, host = DEVICE_BYTES, torch.device("cpu")
-    placed: list[Page] = []
-    for page in reversed(pages):
-        room -= page.k_BHNC.nbytes + page.v_BHNC.nbytes
-        placed.append(page if room >= 0 or not placed else page.to(host))
-    return tuple(reversed(placed))

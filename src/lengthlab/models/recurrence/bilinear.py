@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab.errors import require, require_whole
-from lengthlab.models.recurrence.recurrence import Recurrence, State, exact
+from lengthlab.models.exact import exact
+from lengthlab.models.recurrence.recurrence import Recurrence, State
 
 
 @dataclass(frozen=True)

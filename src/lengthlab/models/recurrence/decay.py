@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.chunks import CHUNK, chunked, log_between, unchunked
-from lengthlab.models.recurrence.recurrence import exact
 
 SHORTEST, LONGEST = 0.001, 0.1
 """Steps of time that a `Decay` begins with."""

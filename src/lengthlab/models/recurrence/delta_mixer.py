@@ -9,10 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.decay import Decay
 from lengthlab.models.recurrence.delta import DeltaScan, scan_delta, walk_delta
-from lengthlab.models.recurrence.recurrence import Recurrence, State, exact
+from lengthlab.models.recurrence.recurrence import Recurrence, State
 from lengthlab.models.recurrence.short_conv import ShortConv
 
 

@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab.errors import require, require_whole
+from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.exponential import ExponentialScan, scan_exponential, walk_exponential
-from lengthlab.models.recurrence.recurrence import Recurrence, State, exact
+from lengthlab.models.recurrence.recurrence import Recurrence, State
 from lengthlab.models.recurrence.short_conv import ShortConv
 
 

@@ -52,8 +52,3 @@ class Recurrence(Mixer):
             piece_BTD, state = self.read(piece_BTD, state)
             out.append(piece_BTD)
         return torch.cat(out, dim=1) if len(out) > 1 else out[0]
-
-
-def exact(x: Tensor) -> Tensor:
-    """In fp32 where it is shorter: sums over many tokens, and exponents of sums, are not to be kept in 16 bits."""
-    return x.float() if x.dtype.itemsize < torch.float32.itemsize else x

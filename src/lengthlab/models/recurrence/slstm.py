@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab.errors import require, require_whole
+from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
-from lengthlab.models.recurrence.recurrence import Recurrence, State, exact
+from lengthlab.models.recurrence.recurrence import Recurrence, State
 
 
 @dataclass(frozen=True)
