@@ -168,7 +168,7 @@ def test_an_arm_learns_and_is_measured_at_its_longest_length(study: Study, name:
 def test_it_is_trained_and_shown_in_bins_and_its_rows_are_one_a_length(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(born, "ON_TWO_CORES", Recipe(1, 1, 8, 60, batch=4, every=50))
+    monkeypatch.setattr(born, "ON_TWO_CORES", Recipe(1, 1, 8, 60, batch=4, warm_up=5))
     words = ("reproduce", "born", "--size", "cpu", "--seeds", "1", "--store", tmp_path / "runs", "--out", tmp_path / "out")
     done = call(*words, "--device", "cpu")
     assert done.code == 0, done.err

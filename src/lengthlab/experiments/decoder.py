@@ -26,21 +26,16 @@ one H200, seed 100, which is not published).
 
 @dataclass(frozen=True)
 class Recipe:
-    """At most `steps`: a look `every` so many ends training once 200 samples of the longest training length are all right.
-
-    The rate rises to `peak` over `warm_up` steps; then it falls in a line, to 0 after all steps, and stays with rotary
-    positions.
-    """
+    """The rate rises to `peak` over `warm_up` steps; then it falls in a line to 0, and stays with rotary positions."""
 
     blocks: int
     heads: int
     width: int
-    steps: int = 30_000
+    steps: int
     peak: float = 1e-3
-    batch: int = 64
-    warm_up: int = 0
+    batch: int = 256
+    warm_up: int = 500
     decay: float = 0.01
-    every: int = 3_000
 
     def model(self, positions: str, ids: int) -> Model:
         """`ids`: so many rows the table of absolute positions has."""
@@ -55,12 +50,11 @@ class Recipe:
         from lengthlab.spec.optimizer import AdamW
         from lengthlab.spec.rate import Linear, WarmUp
         from lengthlab.spec.run import Run
-        from lengthlab.spec.schedule import Mastered, end_to_end
+        from lengthlab.spec.schedule import end_to_end
 
         rate = (WarmUp if positions == "rotary" else Linear)(self.peak, self.warm_up)
         model, optimizer = self.model(positions, rows_for(task, size)), AdamW(decay=self.decay)
-        until = Mastered(task.questions[0], accuracy=1.0, looks=1, every=self.every, limit=self.steps)
-        return Run(task, model, end_to_end(until, lr=rate), size.trained, self.batch, optimizer=optimizer)
+        return Run(task, model, end_to_end(self.steps, lr=rate), size.trained, self.batch, optimizer=optimizer)
 
 
 def rows_for(task: Task, size: Size) -> int:
