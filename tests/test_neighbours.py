@@ -108,7 +108,7 @@ def test_coupling_is_judged_by_the_median_and_digits_reach_two_hundred() -> None
 def test_its_page_has_every_part_from_made_up_rows(study: Study, size: Size) -> None:
     rows = [
         Row(
-            *(length, ALL, 900 + 100 * (length <= own.trained[1]), 1000),
+            *(length, question, 900 + 100 * (length <= own.trained[1]), 1000),
             **{"experiment": study.name, "arm": arm.name, "size": size.name, "model": arm.model, "task": arm.task},
             **{"training": arm.training, "seed": seed, "run": f"{number:011x}{seed}"},  # type: ignore[arg-type]
         )
@@ -116,6 +116,7 @@ def test_its_page_has_every_part_from_made_up_rows(study: Study, size: Size) -> 
         if (own := study.size_of(arm, size))
         for seed in (0, 1)
         for length in own.lengths
+        for question in (ALL, arm.task)  # the one question of its task, which the tasks beside it have not
     ]
     page = study_page(gather(study, size, study.sections_at(size), Evidence(tuple(rows))))
     text = markdown(page)

@@ -268,4 +268,5 @@ BORN = Study(
     about=__doc__,
     success=SUCCESS,
     precision="tf32",
+    page="docs/theory/born.md",
 )

@@ -156,4 +156,5 @@ CRASP = Study(
     about=__doc__,
     success=SUCCESS,
     precision="tf32",
+    page="docs/theory/crasp.md",
 )

@@ -67,10 +67,13 @@ class Results:
         return {trace.run[:SHORT]: trace for trace in self.evidence.traces}
 
     def questions(self, section: Section) -> tuple[str, ...]:
-        """Those that are shown: what the section names, or all that its rows have. One question alone speaks for all."""
-        arms = set(section.arms)
-        several = tuple(dict.fromkeys(question for arm, question, _ in self._found if arm in arms and question != ALL))
-        return section.questions or (ALL, *(several if len(several) > 1 else ()))
+        """Those that are shown: what the section names, or all that its rows have. One question of a task speaks for all."""
+        asked: dict[Arm, dict[str, None]] = {arm: {} for arm in section.arms}
+        for arm, question, _ in self._found:
+            if arm in asked and question != ALL:
+                asked[arm][question] = None
+        several = dict.fromkeys(question for own in asked.values() if len(own) > 1 for question in own)
+        return section.questions or (ALL, *several)
 
     def series(self, arm: Arm, question: str = ALL, section: Section | None = None) -> Series:
         """The scores of an arm; beside others of a section it may lack seeds that they have."""
