@@ -3,12 +3,12 @@
 Claim: binary majority, unique copy, sort and repeated copy come out as in *A Formal Framework for Understanding Length
 Generalization in Transformers*, within 0.05 in each of three bins, with absolute positions. The other tasks are shown.
 
-Ours and theirs: sizes of models are theirs where they are known to us, but that unique copy has four heads, not one, with which
-two of three other seeds did not learn the training range; majority has the size of the interleaved one, and what is larger there
-(binary addition, and parity without positions, 12 layers) has 4 layers here. Rates are ours. Batches are of 64, as theirs, where
-letters are copied and for binary addition, else of 256; the rate rises over the first 500 steps, and steps are fixed, where
-theirs end, of at most 30,000, once everything in the training range is right. Their regularizer of positions is left out, as in
-the numbers of theirs that are shown. Products are made in TF32.
+Ours and theirs: sizes of models are theirs where they are known to us, but that unique copy has four heads, not one, with
+which two of three other seeds did not learn the training range; majority has the size of the interleaved one, and what is
+larger there (binary addition, and parity without positions, 12 layers) has 4 layers here. Rates are ours. Batches are of 64,
+as theirs, where letters are copied and for binary addition, else of 256; the rate rises over the first 500 steps, and steps
+are fixed, where theirs end, of at most 30,000, once everything in the training range is right. Their regularizer of positions
+is left out, as in the numbers of theirs that are shown. Products are made in TF32.
 
 Cost: 16 runs a seed of 4,000 to 30,000 steps (gpu); 2 small ones a seed (cpu: n = 4…20, measured to 40).
 Command: lengthlab reproduce crasp
