@@ -125,8 +125,8 @@ class ModuloRecall(Task):
         return Batch(tokens_BT, self._target(tokens_BT, written, end_B), end_B + tail_BQ.shape[1])
 
     def _keys(self, size: int, longest: int, generator: Generator) -> Tensor:
-        """key_BNL, the tokens of distinct keys. An alphabet of single tokens is shuffled. Of several tokens there are far more keys
-        than pairs, as a rule: as many numbers are drawn evenly, and each is moved on by those below it, so that no two are
+        """key_BNL, the tokens of distinct keys. An alphabet of single tokens is shuffled. Of several tokens there are far more
+        keys than pairs, as a rule: as many numbers are drawn evenly, and each is moved on by those below it, so that no two are
         alike.
         """
         device, first = generator.device, len(MARKS) + self.digits
