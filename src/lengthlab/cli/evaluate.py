@@ -10,7 +10,7 @@ from lengthlab.cli import options
 @click.command()
 @click.argument("run")
 @click.option("--lengths", required=True, type=options.Lengths(), help="Like 25,50,100,1000.")
-@click.option("--samples", type=click.IntRange(min=1), help="At each length; 1,000 if not given, beyond 32,768 tokens fewer.")
+@click.option("--samples", type=click.IntRange(min=1), help="At each length; 1,000 if not given, beyond 16,384 tokens fewer.")
 @options.store
 @options.device
 @click.option("--trust", is_flag=True, help="Run the code of your own files that lies in the run folder.")
@@ -23,7 +23,7 @@ def evaluate(
 
     Beyond 32,768 tokens a model of the package reads a sequence in pieces, with the same result. Memory then grows by what the
     model keeps: a recurrence a few numbers, attention its keys and values. --lengths 1e6 is a length, too; how long it will
-    take is said first. Of such sequences fewer are read, unless --samples says how many: 64 of 65,536 tokens, 20 of a million.
+    take is said first. Of longer ones fewer are read, unless --samples says how many: 64 of 65,536 tokens, 20 of a million.
 
     A run of a task or model of your own keeps the text of its file. Opening a folder never runs that, unless you trust it.
     """

@@ -13,12 +13,12 @@ class Samples:
     """`most` up to `long` tokens a sample. Beyond, as many as have `tokens` in all, at least `least`; of samples that have more
     than `tokens` each, fewer still, so that all of a length never have more than `least` times `tokens`.
 
-    >>> [USUAL.of(tokens) for tokens in (2**15, 2**16, 2**20, 2**22, 2**24, 2**26)]
+    >>> [USUAL.of(tokens) for tokens in (2**14, 2**16, 2**20, 2**22, 2**24, 2**26)]
     [1000, 64, 20, 20, 5, 1]
     """
 
     most: int = 1000
-    long: int = 2**15
+    long: int = 2**14
     tokens: int = 2**22
     least: int = 20
 
