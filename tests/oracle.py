@@ -2,7 +2,8 @@
 
     <bos> k1 v1 k2 v2 ... kn vn <modulo> m <recall> kj vj
 
-Either question may be left out. Nothing here looks at how the package draws or solves a sequence.
+A key may be of several words, and either question may be left out. Nothing here looks at how the package draws or solves a
+sequence.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Reading:
     right: dict[str, str]
 
 
-def read(words: Sequence[str], modulus: int) -> Reading:
+def read(words: Sequence[str], modulus: int, key_words: int = 1) -> Reading:
     """Take a sequence apart from left to right; a word out of place is an AssertionError that names it.
 
     >>> read("<bos> k3 4 k0 9 <modulo> 3 <recall> k0 9".split(), modulus=10).right
@@ -37,7 +38,7 @@ def read(words: Sequence[str], modulus: int) -> Reading:
     keys: list[str] = []
     values: list[int] = []
     while rest and not rest[0].startswith("<"):
-        keys.append(_key(rest.pop(0)))
+        keys.append(" ".join(_key(rest.pop(0)) for _ in range(key_words)))
         values.append(_digit(rest.pop(0)))
     assert keys, f"has no pair: {words}"
     assert len(set(keys)) == len(keys), f"repeats a key: {words}"
@@ -51,7 +52,7 @@ def read(words: Sequence[str], modulus: int) -> Reading:
         right["modulo"] = str(total)
     if rest and rest[0] == "<recall>":
         rest.pop(0)
-        asked = _key(rest.pop(0))
+        asked = " ".join(_key(rest.pop(0)) for _ in range(key_words))
         said["recall"] = str(_digit(rest.pop(0)))
         assert asked in keys, f"asks for {asked}, which it never told: {words}"
         right["recall"] = str(values[keys.index(asked)])

@@ -96,6 +96,13 @@ def test_rows_of_fewer_samples_are_left_out_and_a_sentence_says_so() -> None:
     assert told in " ".join(" ".join(in_terminal(results)).split())
 
 
+def test_a_length_may_have_fewer_samples_than_others_and_the_page_says_so() -> None:
+    rows = [replace(row, correct=9, total=10) if row.length == 75 else row for row in rows_of([LSTM], [0], lambda *_: 0.90)]
+    results = results_of(rows, ("table1",))
+    assert not results.left_out
+    assert "1,000 samples a length and seed, but 10 at n = 75." in page(results)
+
+
 def test_the_papers_own_numbers_agree_everywhere() -> None:
     lines = [series_of(rows_of(), arm) for arm in ARMS]
     assert tally(lines) == "312 values: 168 agrees, 144 silent"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
 from lengthlab.spec.optimizer import Adam, AdamW
+from lengthlab.spec.plan import read_plan
 from lengthlab.spec.rate import Cosine, Linear, Rate, WarmUp
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule, delayed, end_to_end
@@ -65,6 +66,33 @@ def test_a_part_has_a_rate_of_its_own() -> None:
 
 def test_the_last_phase_has_a_tenth_of_any_rate() -> None:
     assert end_to_end(5, last=5, lr=Cosine(1e-3, last=1e-4)).phases[1].lr == Cosine(1e-3 / 10, last=1e-4 / 10)
+
+
+def test_what_is_held_still_once_attention_is_open_is_bit_identical_and_the_rest_goes_on() -> None:
+    run = small_run(delayed(4, joint=4, lr=Linear(LR), slowed={"lstm": 0}), optimizer=AdamW(decay=0.1))
+    state = TrainState(run, CPU)
+    for _ in range(4):
+        state.advance()
+    opened = {name: weight.detach().clone() for name, weight in state.network.named_parameters()}
+    for _ in range(4):
+        state.advance()
+    moved = {name for name, weight in state.network.named_parameters() if not torch.equal(weight, opened[name])}
+    assert not any(".lstm." in name for name in moved)
+    assert {"embedding.weight", "head.weight"} <= moved
+    assert any(".attention." in name for name in moved)
+
+
+def test_a_part_that_is_slowed_is_one_of_the_model_and_a_file_can_name_it(tmp_path: Path) -> None:
+    text = '[run]\ntask = "modulo-recall"\nmodel = { name = "hybrid-block", width = 8, heads = 2, blocks = 1 }\n'
+    (tmp_path / "run.toml").write_text(
+        text + 'schedule = { name = "delayed", first = 5, joint = 5, lr = 0.5, slowed = { lstm = 0.5 } }\n'
+    )
+    (run,) = read_plan(tmp_path / "run.toml")
+    assert run.schedule.phases[1].rates == {"rest": 0.5, "lstm": 0.25}
+    (run,) = read_plan(tmp_path / "run.toml", ["schedule.slowed=0.5"])
+    assert run.schedule.phases[1].rates == {"attention": 0.5, "rest": 0.25}
+    with pytest.raises(LabError, match="no part of the model is named 'gru'"):
+        small_run(delayed(5, joint=5, slowed={"gru": 0.5}))
 
 
 def test_a_run_with_rates_that_change_is_the_same_after_a_kill(tmp_path: Path) -> None:

@@ -67,6 +67,19 @@ def test_the_last_learning_rate_is_a_tenth_by_part_too() -> None:
     assert last.rates == pytest.approx({"attention": 1e-4, "rest": 1e-5})
 
 
+def test_slowed_is_everything_but_attention_once_that_is_open() -> None:
+    first, joint, last = delayed(10, joint=5, last=5, lr=0.5, slowed=0.25).phases
+    assert first.rates == {"rest": 0.5}
+    assert joint.rates == {"attention": 0.5, "rest": 0.125}
+    assert last.rates == pytest.approx({"attention": 0.05, "rest": 0.0125})
+    by_part = delayed(10, joint=5, lr={"embedding": 0.25, "rest": 0.5}, slowed=0.5).phases[1]
+    assert by_part.rates == {"attention": 0.5, "embedding": 0.125, "rest": 0.25}
+
+
+def test_slowed_at_its_full_rate_is_no_content() -> None:
+    assert delayed(10, joint=5, slowed=1) == delayed(10, joint=5)
+
+
 @pytest.mark.parametrize(
     ("covers", "off"), [("part", ("attention",)), ("sublayers", ("attend", "mlp")), ("function", ("attend",))]
 )
@@ -153,6 +166,9 @@ def test_schedules_are_known_by_the_names_that_users_type() -> None:
         (lambda: Phase(5, lr=nan), "schedule.lr must be at least 0, not nan"),
         (lambda: Phase(5, lr={"attention": inf, "rest": 1e-3}), "schedule.lr must be finite and at least 0, not inf"),
         (lambda: delayed(5, covers="heads"), "schedule.covers must be 'part', 'sublayers' or 'function', not 'heads'"),
+        (lambda: delayed(5, slowed=-0.5), "schedule.slowed must be at least 0, not -0.5"),
+        (lambda: delayed(5, slowed={"lstm": "slow"}), "schedule.slowed.lstm must be a number"),
+        (lambda: delayed(5, slowed={"rest": 0.5}), "for everything but attention it is one number"),
         (lambda: Schedule("none", ()), "a schedule has at least one phase"),
     ],
 )

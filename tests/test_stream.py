@@ -13,9 +13,10 @@ from torch import nn
 from lengthlab.evaluation import accuracy as accuracy_file
 from lengthlab.evaluation import stream
 from lengthlab.evaluation.accuracy import accuracy, drawn_together, evaluation_set
+from lengthlab.evaluation.samples import USUAL, Samples
 from lengthlab.evaluation.stream import is_streamed, say_in_pieces
 from lengthlab.models import Layout, hybrid_block, lstm, lstm_hsa
-from lengthlab.tasks import Copy, ModuloRecall
+from lengthlab.tasks import Copy, ModuloRecall, Passkey
 
 HSA: dict[str, Any] = {"width": 8, "heads": 2, "chunk": 4, "chunks": 2}
 MODELS = {"lstm": lstm(width=8), "lstm-hsa": lstm_hsa(**HSA), "two layers": lstm_hsa(**HSA, blocks=2, pre_norm=True)}
@@ -58,3 +59,41 @@ def test_fewer_samples_are_drawn_at_a_time_where_they_are_long_and_never_none(mo
     assert [drawn_together(length) for length in (1, 40_000, 10**6, 10**9)] == [50, 50, 2, 1]
     monkeypatch.setattr(accuracy_file, "DRAWN_LENGTH", 20)
     assert [len(batch.length_B) for batch in evaluation_set(ModuloRecall(keys=40), 10, samples=3)] == [2, 1]
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**9))
+def test_longer_sequences_are_never_measured_on_more_samples_nor_on_none(one: int, other: int) -> None:
+    few, many = USUAL.of(max(one, other)), USUAL.of(min(one, other))
+    assert 1 <= few <= many <= 1000
+    assert max(one, other) > 2**22 or few >= 20
+
+
+def test_the_rule_of_samples_goes_by_tokens_and_counts_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, network = Samples(most=30, long=20, tokens=64, least=2), lstm(width=8).build(Passkey(noise=3).vocabulary)
+    counts = accuracy(network, Passkey(noise=3), [20, 21, 32, 60, 130], rule)
+    assert [(count.length, count.total) for count in counts if count.question == "all"] == [
+        *((20, 30), (21, 3), (32, 2), (60, 2), (130, 1)),
+    ]
+
+
+def test_streams_are_read_side_by_side_and_what_is_asked_at_their_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, seen = Passkey(noise=3, digits=2), []
+    network = lstm_hsa(**HSA).build(task.vocabulary)
+    network.embedding.register_forward_hook(lambda module, given, out: seen.append(out.shape[:2]))
+    monkeypatch.setattr(stream, "LONG", 10)
+    monkeypatch.setattr(accuracy_file, "say_in_pieces", lambda *read: say_in_pieces(*read, piece=20))
+    monkeypatch.setattr(accuracy_file, "drawn_together", lambda length: 1)
+    accuracy(network, task, [31], samples=12)
+    assert seen == [(8, 20), (8, 10), (4, 20), (4, 10)]
+
+
+def test_as_many_streams_are_read_side_by_side_as_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens, cpu, cuda = 10**6, torch.device("cpu"), torch.device("cuda")
+    hsa, softmax = lstm_hsa(**HSA).build(5), hybrid_block(width=8, heads=2, blocks=1).build(5)
+    assert stream.stream_bytes(hsa, tokens) == 4 * (tokens // 4 * 8 + tokens * 8)
+    monkeypatch.setattr(stream, "memory_of", lambda device: 10**12)
+    assert [stream.side_by_side(hsa, tokens, device) for device in (cpu, cuda)] == [8, 64]
+    assert stream.side_by_side(softmax, tokens, cuda) == 2**31 // (2 * 8 * 4 * tokens)  # all of it is read again
+    each = stream.stream_bytes(hsa, tokens) + 32 * tokens
+    monkeypatch.setattr(stream, "memory_of", lambda device: 4 * 6 * each)
+    assert [stream.side_by_side(hsa, tokens, cuda, copies) for copies in (1, 2, 9)] == [6, 3, 1]

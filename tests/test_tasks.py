@@ -28,16 +28,16 @@ def draw(task: Task, size: int, lengths: tuple[int, int], seed: int = 0) -> Batc
 
 
 def readings(task: ModuloRecall, batch: Batch) -> list[Reading]:
-    return [read(task.decode(tokens_T), task.modulus) for tokens_T in batch.tokens_BT]
+    return [read(task.decode(tokens_T), task.modulus, task.key_tokens) for tokens_T in batch.tokens_BT]
 
 
 @st.composite
 def drawn(pick: st.DrawFn) -> tuple[ModuloRecall, tuple[int, int], Batch]:
     """Any task, any range of lengths it reaches, any batch of it."""
-    keys = pick(st.integers(1, 40))
-    task = ModuloRecall(pick(st.integers(2, 30)), pick(st.integers(2, 30)), keys, pick(st.sampled_from(QUESTIONS)))
-    shortest = pick(st.integers(1, keys))
-    lengths = (shortest, pick(st.integers(shortest, keys)))
+    keys, long = pick(st.integers(1, 40)), pick(st.sampled_from((1, 1, 2, 3)))
+    task = ModuloRecall(pick(st.integers(2, 30)), pick(st.integers(2, 30)), keys, pick(st.sampled_from(QUESTIONS)), long)
+    shortest = pick(st.integers(1, min(40, task.longest)))
+    lengths = (shortest, pick(st.integers(shortest, min(40, task.longest))))
     return task, lengths, draw(task, pick(st.integers(1, 6)), lengths, pick(st.integers(0, 2**31 - 1)))
 
 
@@ -65,8 +65,8 @@ def test_solve_agrees_with_the_oracle_without_seeing_the_answers(case: tuple[Mod
         # A solver that copies what the sequence says would pass on whole sequences, so the written answers are spoilt.
         blind = list(words)
         for question in task.questions:
-            blind[words.index(f"<{question}>") + (1 if question == "modulo" else 2)] = "0"
-        right = read(words, task.modulus).right
+            blind[words.index(f"<{question}>") + (1 if question == "modulo" else 1 + task.key_tokens)] = "0"
+        right = read(words, task.modulus, task.key_tokens).right
         assert task.solve(blind) == {question: (answer,) for question, answer in right.items()}
 
 
@@ -76,7 +76,7 @@ def test_keys_and_values_are_of_their_alphabets(case: tuple[ModuloRecall, tuple[
     task, (shortest, longest), batch = case
     for reading in readings(task, batch):  # that keys are distinct, the oracle checks as it reads
         assert shortest <= len(reading.keys) <= longest
-        assert all(0 <= int(key[1:]) < task.keys for key in reading.keys)
+        assert all(0 <= int(word[1:]) < task.keys for key in reading.keys for word in key.split())
         assert all(0 <= value < task.values for value in reading.values)
 
 
@@ -89,7 +89,7 @@ def test_the_token_after_the_position_is_the_answer(case: tuple[ModuloRecall, tu
         for tokens_T, target_T in zip(batch.tokens_BT, target_BT, strict=True):
             [[position]] = (target_T != IGNORE).nonzero().tolist()
             assert target_T[position] == tokens_T[position + 1]
-            assert task.words[target_T[position]] == read(task.decode(tokens_T), task.modulus).right[question]
+            assert task.words[target_T[position]] == read(task.decode(tokens_T), task.modulus, task.key_tokens).right[question]
             asked_at = task.words[tokens_T[position]]
             assert asked_at == "<modulo>" if question == "modulo" else asked_at.startswith("k")
 
@@ -99,10 +99,11 @@ def test_the_token_after_the_position_is_the_answer(case: tuple[ModuloRecall, tu
 def test_padding_is_on_the_right_alone(case: tuple[ModuloRecall, tuple[int, int], Batch]) -> None:
     task, _, batch = case
     longest = max(len(reading.keys) for reading in readings(task, batch))
-    asked = {("modulo", "recall"): 5, ("modulo",): 2, ("recall",): 3}[task.questions]
-    assert batch.tokens_BT.shape[1] == 1 + 2 * longest + asked
+    asked, long = {("modulo", "recall"): 4, ("modulo",): 2, ("recall",): 2}[task.questions], task.key_tokens
+    asked += long if "recall" in task.questions else 0
+    assert batch.tokens_BT.shape[1] == 1 + (1 + long) * longest + asked
     for tokens_T, reading in zip(batch.tokens_BT, readings(task, batch), strict=True):
-        written = 1 + 2 * len(reading.keys) + asked
+        written = 1 + (1 + long) * len(reading.keys) + asked
         assert (tokens_T[:written] != task.pad).all()
         assert (tokens_T[written:] == task.pad).all()
 
@@ -187,6 +188,27 @@ def test_the_key_asked_for_is_any_of_the_pairs_alike_where_lengths_vary() -> Non
     of_three = [reading for reading in readings(task, draw(task, 2000, (1, 5))) if len(reading.keys) == 3]
     places = Counter(reading.keys.index(str(reading.asked)) for reading in of_three)
     assert spread_evenly(places, 3, len(of_three))
+
+
+def test_keys_of_two_tokens_come_alike_are_distinct_and_may_be_all_there_are() -> None:
+    task = ModuloRecall(values=3, keys=4, questions=("recall",), key_tokens=2)
+    assert task.longest == 16
+    assert all(len(set(reading.keys)) == 16 for reading in readings(task, draw(task, 20, (16, 16))))
+    task = replace(task, keys=100)
+    keys = [key.split() for reading in readings(task, draw(task, 1000, (4, 4))) for key in reading.keys]
+    for place in range(2):
+        assert spread_evenly(Counter(int(key[place][1:]) for key in keys), 100, 4000)
+
+
+def test_a_hundred_thousand_pairs_are_drawn_in_a_moment_from_a_small_alphabet() -> None:
+    task = ModuloRecall(keys=512, key_tokens=2)
+    (reading,) = readings(task, draw(task, 1, (100_000, 100_000)))
+    assert len(reading.keys) == 100_000
+    assert reading.said == reading.right
+    with pytest.raises(LabError, match="262144 of them"):
+        task.check_length(262_145)
+    with pytest.raises(LabError, match="more than can be counted"):
+        ModuloRecall(keys=10**9, key_tokens=3)
 
 
 def test_every_length_of_the_range_comes_alike_and_each_sample_has_its_own() -> None:

@@ -10,20 +10,20 @@ from lengthlab.cli import options
 @click.command()
 @click.argument("run")
 @click.option("--lengths", required=True, type=options.Lengths(), help="Like 25,50,100,1000.")
-@click.option("--samples", default=1000, show_default=True, type=click.IntRange(min=1), help="Samples at each length.")
+@click.option("--samples", type=click.IntRange(min=1), help="At each length; 1,000 if not given, beyond 16,384 tokens fewer.")
 @options.store
 @options.device
 @click.option("--trust", is_flag=True, help="Run the code of your own files that lies in the run folder.")
 @click.option("--progress/--no-progress", default=True, help="Show how far it is, and how long it will take.")
 @options.as_json
 def evaluate(
-    run: str, lengths: tuple[int, ...], samples: int, store: str, device: str, trust: bool, progress: bool, as_json: bool
+    run: str, lengths: tuple[int, ...], samples: int | None, store: str, device: str, trust: bool, progress: bool, as_json: bool
 ) -> None:
     """Measure a finished run at other lengths. RUN is a run folder, or the start of an id in the store.
 
     Beyond 32,768 tokens a model of the package reads a sequence in pieces, with the same result. Memory then grows by what the
     model keeps: a recurrence a few numbers, attention its keys and values. --lengths 1e6 is a length, too; how long it will
-    take is said first, and --samples 20 may be enough.
+    take is said first. Of longer ones fewer are read, unless --samples says how many: 64 of 65,536 tokens, 20 of a million.
 
     A run of a task or model of your own keeps the text of its file. Opening a folder never runs that, unless you trust it.
     """
@@ -32,6 +32,7 @@ def evaluate(
 
     from lengthlab.cli.work import show
     from lengthlab.errors import require
+    from lengthlab.evaluation.samples import USUAL
     from lengthlab.launch.measuring import Measuring
     from lengthlab.report.curves import read_curves
     from lengthlab.store import Folder, Store
@@ -43,7 +44,7 @@ def evaluate(
     folder = Folder(path) if named else Store(store).find(run)
     with Measuring() if progress else nullcontext() as watch:
         for wanted in ((), lengths):  # what is there is read first: nothing is added to what cannot be shown
-            measure(folder, wanted, device, samples, trust, watch)
+            measure(folder, wanted, device, samples or USUAL, trust, watch)
             curves, problems = read_curves([folder])
             require(not problems, "; ".join(problems))
     show([curve.at(lengths) for curve in curves], as_json)

@@ -35,7 +35,10 @@ def train(wanted: Wanted, seeds: int, device: torch.device, asked: Asked, out: P
 
     known = rows_at_hand(asked.have, wanted, range(seeds))
     there = {row.run[:SHORT] for row in known.rows}
-    every = {run.id: run for _, run in wanted.runs(range(seeds))}
+    every: dict[str, Run] = {}
+    for _, run in wanted.runs(range(seeds)):  # two arms may share a run, and be measured at different lengths
+        lengths = every[run.id].evaluate if run.id in every else ()
+        every[run.id] = replace(run, evaluate=tuple(dict.fromkeys((*lengths, *run.evaluate))))
     runs = [run for run in every.values() if run.id[:SHORT] not in there]
     before = {trace.run: trace.step_seconds for trace in read_traces(out) if trace.step_seconds is not None}
     steps = before | _announce(runs, device, asked)

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from lengthlab.evaluation.cores import map_batches
 from lengthlab.evaluation.generation import generate
 from lengthlab.evaluation.pace import PieceRead, Watch
-from lengthlab.evaluation.stream import Told, is_streamed, say_in_pieces
+from lengthlab.evaluation.samples import USUAL, Samples, samples_at
+from lengthlab.evaluation.stream import Told, is_streamed, say_in_pieces, side_by_side
 from lengthlab.models.layout import Layout
 from lengthlab.models.model import Network, logits, position_limit, require_position
 from lengthlab.spec.seeds import seed_for
@@ -24,7 +25,6 @@ from lengthlab.store.rows import Count
 from lengthlab.tasks import ALL, IGNORE, Batch, Task
 from lengthlab.tasks.batch import join
 
-SAMPLES = 1000
 DRAWN = 50
 """Samples are drawn so many at a time, each draw with a seed of its own: the set does not depend on the memory at hand."""
 DRAWN_LENGTH = 2**21
@@ -39,7 +39,7 @@ def accuracy(
     network: nn.Module,
     task: Task,
     lengths: Iterable[int],
-    samples: int = SAMPLES,
+    samples: int | Samples = USUAL,
     seed: int = 0,
     copies: Sequence[nn.Module] = (),
     watch: Watch | None = None,
@@ -58,7 +58,7 @@ def accuracy(
     networks = [each.eval() for each in (network, *copies)]
     try:
         for length in lengths:
-            counts += _at(networks, task, length, samples, seed, watch or _nobody)
+            counts += _at(networks, task, length, samples_at(samples, task, length), seed, watch or _nobody)
     finally:
         for module, training in modes.items():
             module.training = training
@@ -71,7 +71,8 @@ def _nobody(read: PieceRead) -> None:
 
 def _at(networks: Sequence[nn.Module], task: Task, length: int, samples: int, seed: int, watch: Watch) -> list[Count]:
     device = next((parameter.device for parameter in networks[0].parameters()), torch.device("cpu"))
-    batches = together(evaluation_set(task, length, samples, seed), device)
+    readers = () if task.free_running else networks
+    batches = together(evaluation_set(task, length, samples, seed), device, readers)
 
     def tally(network: nn.Module, batch: Batch) -> dict[str, tuple[int, int, int, int]]:
         return _tally(network, task, batch, _clocked(watch, length, samples, batch, len(networks)))
@@ -164,8 +165,9 @@ def layout_of(batch: Batch, questions: Sequence[str]) -> tuple[Layout, dict[str,
     most = batch.most_asked(questions)
     if 2 * most >= read:
         return Layout(position_BT), {question: batch.target[question][:, :read] for question in questions}
-    query_BQ, wanted = batch.queries(questions, most)
-    return Layout(position_BT, query_BQ), wanted
+    first = batch.first_asked(questions)
+    query_BQ, wanted = batch.after(first).queries(questions, most)
+    return Layout(position_BT, first + query_BQ), wanted
 
 
 def evaluation_set(task: Task, length: int, samples: int, seed: int = 0) -> Iterator[Batch]:
@@ -185,17 +187,26 @@ def drawn_together(length: int) -> int:
     return max(1, min(DRAWN, DRAWN_LENGTH // length))
 
 
-def together(draws: Iterable[Batch], device: torch.device) -> Iterator[Batch]:
-    """The same samples on a device, in batches as large as one forward pass takes there."""
-    tokens = TOKENS.get(device.type, TOKENS["cpu"])
+def together(draws: Iterable[Batch], device: torch.device, networks: Sequence[nn.Module] = ()) -> Iterator[Batch]:
+    """The same samples on a device, in batches as large as one forward pass takes there. What the networks, copies of one, read
+    in pieces stays on the host, and as many as can be read together are a batch.
+    """
     waiting: list[Batch] = []
     for draw in draws:
-        rows = max(1, tokens // draw.tokens_BT.shape[1])
+        tokens = draw.tokens_BT.shape[1]
+        streamed = bool(networks) and is_streamed(networks[0], tokens - 1)
+        most = TOKENS.get(device.type, TOKENS["cpu"]) // tokens
+        rows = side_by_side(networks[0], tokens, device, len(networks)) if streamed else max(1, most)
         for start in range(0, len(draw.tokens_BT), rows):
             piece = draw.rows(slice(start, start + rows))
             if waiting and sum(len(batch.tokens_BT) for batch in (*waiting, piece)) > rows:
-                yield join(waiting).to(device)
+                yield _placed(join(waiting), device, networks)
                 waiting = []
             waiting.append(piece)
     if waiting:
-        yield join(waiting).to(device)
+        yield _placed(join(waiting), device, networks)
+
+
+def _placed(batch: Batch, device: torch.device, networks: Sequence[nn.Module]) -> Batch:
+    streamed = bool(networks) and is_streamed(networks[0], batch.tokens_BT.shape[1] - 1)
+    return batch if streamed else batch.to(device)

@@ -15,8 +15,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from lengthlab.memory import TOKEN_BYTES, memory_of
 from lengthlab.models.layout import PLAIN, Layout, Piece
-from lengthlab.models.mixer import Mixer
+from lengthlab.models.mixer import LaidOut, Mixer
 from lengthlab.models.model import Network
 from lengthlab.tasks import IGNORE
 
@@ -24,6 +25,10 @@ LONG = 2**15
 """Tokens of a sequence, up to which it is read at once."""
 PIECE = 2**12
 """Tokens of a piece."""
+SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}
+"""Samples that are read together at the most: a recurrence walks many as fast as one."""
+READ_AGAIN = 2**31
+"""Bytes of keys and values of samples that are read together, at the most, where all are read again for every piece."""
 
 
 Told = Callable[[int, int], None]
@@ -36,14 +41,27 @@ def is_streamed(network: nn.Module, tokens: int) -> bool:
 
 
 def stream_bytes(network: nn.Module, tokens: int) -> int:
-    """Of all keys and values that a sample of so many tokens leaves in a stream; none, where it is read at once.
+    """Of all keys, values and landmarks that a sample of so many tokens leaves in a stream; none, where it is read at once.
 
     >>> from lengthlab import models
     >>> stream_bytes(models.hybrid_block(width=256, blocks=1).build(vocabulary=5), 2**20) / 2**30
     2.0
     """
-    mixers = [module for module in network.modules() if isinstance(module, Mixer)]
-    return sum(mixer.state_bytes(tokens) for mixer in mixers) if is_streamed(network, tokens) else 0
+    return _bytes(network, tokens, LaidOut) if is_streamed(network, tokens) else 0
+
+
+def side_by_side(network: nn.Module, tokens: int, device: torch.device, copies: int = 1) -> int:
+    """How many streams of so many tokens are read together: as many as have room on the host, where as many `copies` of the
+    network are at work, and on the device what softmax attention reads again and again.
+    """
+    most, whole = SIDE_BY_SIDE.get(device.type, SIDE_BY_SIDE["cpu"]), _bytes(network, tokens, Mixer)
+    each = stream_bytes(network, tokens) + 4 * TOKEN_BYTES * tokens
+    room = memory_of("cpu") // 4 // copies // each
+    return max(1, min(most, room, READ_AGAIN // whole if whole else most))
+
+
+def _bytes(network: nn.Module, tokens: int, kind: type[LaidOut]) -> int:
+    return sum(module.state_bytes(tokens) for module in network.modules() if isinstance(module, kind))
 
 
 @torch.no_grad()
@@ -51,6 +69,7 @@ def say_in_pieces(
     network: Network, tokens_BT: Tensor, layout: Layout = PLAIN, told: Told = lambda piece, pieces: None, piece: int = PIECE
 ) -> Tensor:
     """said_BQ: the most likely token after each position that is asked, or after every one. `told` is called after each piece.
+    Tokens may be on the host: only a piece of them is where the network is.
 
     >>> from lengthlab import models
     >>> network, tokens_BT = models.lstm(width=8).build(vocabulary=5), torch.tensor([[1, 2, 3, 4, 3, 2]])
@@ -60,14 +79,16 @@ def say_in_pieces(
     """
     said_BT, query_BQ, position_BT = torch.full_like(tokens_BT, IGNORE), layout.query_BQ, layout.position_BT
     state: object = None
-    starts = range(0, tokens_BT.shape[1], piece)
+    device = next((parameter.device for parameter in network.parameters()), tokens_BT.device)
+    read = tokens_BT.shape[1]
+    starts = range(0, read, piece)
     for number, start in enumerate(starts):
         piece_BT = tokens_BT[:, start : start + piece]
         column_U = _columns(query_BQ, start, piece_BT)
-        own_BT = None if position_BT is None else position_BT[:, start : start + piece]
-        here = Layout(own_BT, column_U.expand(len(tokens_BT), -1), piece=Piece(start, tokens_BT.shape[1]))
-        logits_BUV, state = network.read(piece_BT, state, here)
-        said_BT[:, start + column_U] = logits_BUV.argmax(dim=-1)
+        own_BT = None if position_BT is None else position_BT[:, start : start + piece].to(device)
+        query_BU = column_U.to(device).expand(len(tokens_BT), -1)
+        logits_BUV, state = network.read(piece_BT.to(device), state, Layout(own_BT, query_BU, piece=Piece(start, read)))
+        said_BT[:, start + column_U] = logits_BUV.argmax(dim=-1).to(said_BT.device)
         told(number, len(starts))
     return said_BT if query_BQ is None else said_BT.gather(1, query_BQ)
 

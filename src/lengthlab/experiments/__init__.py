@@ -10,7 +10,12 @@ from lengthlab.experiments.dat import DAT
 from lengthlab.experiments.drawing import Grid as Grid
 from lengthlab.experiments.drawing import Strip as Strip
 from lengthlab.experiments.far import FAR
+from lengthlab.experiments.hard_states import HARD_STATES
+from lengthlab.experiments.long_memory import LONG_MEMORY
+from lengthlab.experiments.needles import NEEDLES
+from lengthlab.experiments.passkey import PASSKEY
 from lengthlab.experiments.plateau import PLATEAU
+from lengthlab.experiments.recurrences import RECURRENCES_STUDY
 from lengthlab.experiments.remedies import REMEDIES
 from lengthlab.experiments.size import Size as Size
 from lengthlab.experiments.study import Arm as Arm
@@ -21,10 +26,13 @@ from lengthlab.experiments.study import Reference as Reference
 from lengthlab.experiments.study import Section as Section
 from lengthlab.experiments.study import Source as Source
 from lengthlab.experiments.study import Study as Study
+from lengthlab.experiments.variable_tracking import VARIABLE_TRACKING
 from lengthlab.registry import register, registered
 from lengthlab.spec.source import is_reference, load_reference
 
-for _study in (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING):
+_PAPERS = (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING)
+_MEMORY = (RECURRENCES_STUDY, HARD_STATES, PASSKEY, NEEDLES, VARIABLE_TRACKING, LONG_MEMORY)
+for _study in (*_PAPERS, *_MEMORY):
     register(Study, _study.name, lambda study=_study: study)
 
 

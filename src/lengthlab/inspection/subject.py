@@ -92,7 +92,7 @@ def find_task(name: str, choices: Sequence[str] = (), folder: Path = Path()) -> 
     """The task of that name, `my_task.py:Task` or `modulo-recall`, made with `keys=8` and the like; None if it is none.
 
     >>> find_task("modulo", ["modulus=3"])
-    ModuloRecall(modulus=3, values=10, keys=128, questions=('modulo',))
+    ModuloRecall(modulus=3, values=10, keys=128, questions=('modulo',), key_tokens=1)
     >>> find_task("lstm") is None
     True
     """

@@ -42,6 +42,10 @@ class LaidOut(nn.Module):
         """Whether it, and all in it, can go on from a state: `read(x_BTD, state, layout) -> (x_BQD, state)`."""
         return all(map(has_state, self.parts))
 
+    def state_bytes(self, tokens: int) -> int:
+        """Of keys and values that its state has after so many tokens of a sample, those of its parts left out."""
+        return 0
+
 
 class Mixer(LaidOut):
     """Subclass it and write `mix`. `examples/gru_hybrid.py` is a whole one.
@@ -72,10 +76,6 @@ class Mixer(LaidOut):
     @property
     def has_state(self) -> bool:
         return hasattr(self, "read") or type(self).read_at is not Mixer.read_at
-
-    def state_bytes(self, tokens: int) -> int:
-        """Of keys and values that its state has after so many tokens of a sample."""
-        return 0
 
     def read_at(self, x_BTD: Tensor, state: Any, layout: Layout) -> tuple[Tensor, Any]:
         """`read` where outputs are wanted; positions in the layout are those in this piece."""

@@ -12,7 +12,7 @@ from lengthlab.report.bins import in_bins
 from lengthlab.report.claims import Finding, Measured, judge
 from lengthlab.report.evidence import Evidence
 from lengthlab.report.provenance import unite
-from lengthlab.report.scores import Score, Series, one_a_seed, usual_total
+from lengthlab.report.scores import Score, Series, one_a_seed, usual_totals
 from lengthlab.report.traces import TrainingTrace, traces_of
 from lengthlab.store.ids import SHORT
 from lengthlab.store.rows import ALL, Row
@@ -21,7 +21,7 @@ from lengthlab.store.rows import ALL, Row
 @dataclass(frozen=True)
 class Results:
     """Sections of a study at one size with the rows of their arms; an arm without rows is missing. `left_out`: rows of other
-    numbers of samples than most have, which are not put together with these.
+    numbers of samples than most of their length have, which are not put together with these.
     """
 
     study: Study
@@ -142,8 +142,8 @@ def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evid
     order = {arm: place for place, arm in enumerate(arm for section in sections for arm in section.arms)}
     lengths = {arm: sized.lengths for arm in order if (sized := study.size_of(arm, size))}
     own = [row for row in evidence.rows if row.length in lengths.get(arm_of(row), ()) and row.size == size.name]
-    usual = usual_total(own)
-    kept = [row for row in own if row.total == usual]
+    usual = usual_totals(own)
+    kept = [row for row in own if row.total == usual[row.length]]
     kept.sort(key=lambda row: (order[arm_of(row)], row.seed, row.length, row.question != ALL))
     runs = dict.fromkeys(row.run for row in kept)
     known = replace(
@@ -152,4 +152,4 @@ def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evid
         origins=tuple(unite(evidence.origins, runs)),
         traces=traces_of(runs, evidence.traces),
     )
-    return Results(study, size, tuple(sections), known, tuple(row for row in own if row.total != usual))
+    return Results(study, size, tuple(sections), known, tuple(row for row in own if row.total != usual[row.length]))

@@ -134,7 +134,19 @@ def usual_total(rows: Iterable[Row]) -> int:
     return max(totals, key=lambda total: (totals[total], total), default=0)
 
 
-def samples_told(rows: Iterable[Row]) -> str:
+def usual_totals(rows: Iterable[Row]) -> dict[int, int]:
+    """The same by length: of very long sequences, fewer are measured.
+
+    >>> usual_totals([Row(5, "all", 90, 100), Row(70_000, "all", 9, 10)])
+    {5: 100, 70000: 10}
+    """
+    by_length: dict[int, list[Row]] = {}
+    for row in rows:
+        by_length.setdefault(row.length, []).append(row)
+    return {length: usual_total(own) for length, own in by_length.items()}
+
+
+def samples_told(rows: Iterable[Row], each: str = "a cell") -> str:
     """On how many samples each number is, with the lengths at which that is not so.
 
     >>> samples_told([Row(5, "all", 90, 100), Row(10, "all", 90, 100), Row(20, "all", 9, 10)])
@@ -149,7 +161,7 @@ def samples_told(rows: Iterable[Row]) -> str:
     exceptions = " and ".join(f"{total:,} at n = {lengths}" for total, lengths in others.items())
     mixed = any(by_total[total] & by_total[usual] for total in others)
     apart = "; where runs of one setting differ in that, the mean is of those with the usual number" if mixed else ""
-    return f"{usual:,} samples a cell" + (f", but {exceptions}{apart}" if others else "")
+    return f"{usual:,} samples {each}" + (f", but {exceptions}{apart}" if others else "")
 
 
 def tally(series: Sequence[Series]) -> str:

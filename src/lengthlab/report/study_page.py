@@ -25,7 +25,7 @@ from lengthlab.report.page import (
 )
 from lengthlab.report.provenance import Origin
 from lengthlab.report.results import Results
-from lengthlab.report.scores import MARGIN, MISSING, tally, usual_total
+from lengthlab.report.scores import MARGIN, MISSING, samples_told, tally
 from lengthlab.report.study_entry import entry_of, shared_by
 from lengthlab.report.study_figure import figure_of
 from lengthlab.report.success import success
@@ -54,11 +54,11 @@ def _opening(results: Results) -> Iterator[Block]:
         yield Text(
             (f"{name[:1].upper()}{name[1:]}: {source.authors}, ", Span(source.title, "emphasis"), f", {source.address}.")
         )
-    samples = f"{usual_total(results.rows):,}" if results.rows else "no"
+    samples = samples_told(results.rows, "a length and seed") if results.rows else "no samples a length and seed"
     seeds = ", ".join(map(str, results.seeds)) or "none"
     yield Text(
         f"Size {results.size.name}: trained on n = {shortest}…{longest}, measured to n = {max(results.size.lengths)}. Seeds: "
-        f"{seeds}{_wanted_seeds(results)}; {samples} samples a length and seed. A sample is right if every question of its "
+        f"{seeds}{_wanted_seeds(results)}; {samples}. A sample is right if every question of its "
         "task is. Numbers are means over seeds of the share of samples that are right. How much seeds differ is the range over "
         "seeds, from the lowest to the highest. Intervals are another thing: Wilson's at 95 %, over the samples of all seeds "
         "together, which are the same samples for every seed."

@@ -40,6 +40,10 @@ class Rate:
         """Divided by a number."""
         return replace(self, peak=self.peak / number)
 
+    def times(self, factor: float) -> Rate:
+        """Multiplied by a number; by 0, it stands still."""
+        return replace(self, peak=self.peak * factor)
+
 
 @dataclass(frozen=True)
 class WarmUp(Rate):
@@ -62,6 +66,9 @@ class Falling(Rate):
 
     def over(self, number: float) -> Rate:
         return replace(self, peak=self.peak / number, last=self.last / number)
+
+    def times(self, factor: float) -> Rate:
+        return replace(self, peak=self.peak * factor, last=self.last * factor)
 
 
 @dataclass(frozen=True)
@@ -107,3 +114,28 @@ def divided(rate: LearningRate, number: float) -> LearningRate:
 
 def _divided(rate: AnyRate, number: float) -> AnyRate:
     return rate.over(number) if isinstance(rate, Rate) else rate / number
+
+
+Slowed = float | Mapping[str, float]
+"""By which rates are multiplied: one factor for everything but attention, or one for each named part."""
+
+
+def slowed_by(rate: LearningRate, slowed: Slowed) -> LearningRate:
+    """Rates once attention is open; as they are, where the factor is 1.
+
+    >>> slowed_by(1.0, 0.25)
+    {'attention': 1.0, 'rest': 0.25}
+    >>> slowed_by({"attention": 0.5, "rest": Cosine(1.0)}, {"lstm": 0.0})
+    {'attention': 0.5, 'rest': Cosine(peak=1.0, warm_up=0, last=0.0), 'lstm': Cosine(peak=0.0, warm_up=0, last=0.0)}
+    """
+    rates = dict(rate) if isinstance(rate, Mapping) else {"rest": rate}
+    if isinstance(slowed, Mapping):
+        return rates | {part: _times(rates.get(part, rates["rest"]), factor) for part, factor in slowed.items()}
+    if slowed == 1:
+        return rate
+    attention = rates.pop("attention", rates["rest"])
+    return {"attention": attention} | {part: _times(each, slowed) for part, each in rates.items()}
+
+
+def _times(rate: AnyRate, factor: float) -> AnyRate:
+    return rate.times(factor) if isinstance(rate, Rate) else rate * factor

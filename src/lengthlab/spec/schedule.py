@@ -12,7 +12,7 @@ from typing import Literal
 from lengthlab.errors import a_kind, require, require_names, require_number, require_whole
 from lengthlab.gradual import Gradual
 from lengthlab.registry import kebab, name_of, register
-from lengthlab.spec.rate import AnyRate, LearningRate, Rate, divided
+from lengthlab.spec.rate import AnyRate, LearningRate, Rate, Slowed, divided, slowed_by
 from lengthlab.store.phases import EPOCH
 
 BLOCK = 50
@@ -186,6 +186,7 @@ def delayed(
     last_lr: LearningRate | None = None,
     asks: tuple[str, ...] = STATE,
     covers: Covers = "part",
+    slowed: Slowed = 1.0,
 ) -> Schedule:
     """Attention is off for `first` and the recurrence is asked `asks` alone, which is what the task calls its state if it is
     not said; then as end to end.
@@ -198,6 +199,12 @@ def delayed(
     off: the whole attention part, so that the recurrence speaks to the head (`part`); attention and MLP in each of its
     blocks, whose norms stay (`sublayers`); or the attention function inside its blocks (`function`).
 
+    A state that is hard to learn is lost again once attention learns beside it at full rates. `slowed` is by what the rates of
+    everything but attention are multiplied then, 0 holding it still; or, by the names of parts, theirs alone, so that
+    `{"lstm": 0.05}` slows the recurrence and leaves the embedding free.
+
+    >>> [phase.rates for phase in delayed(2_000, joint=16_000, lr=1e-3, slowed={"lstm": 0.5}).phases]
+    [{'rest': 0.001}, {'rest': 0.001, 'lstm': 0.0005}]
     >>> import lengthlab as ll
     >>> task, model = ll.tasks.ModuloRecall(), ll.models.hybrid_block(width=16)
     >>> ll.Run(task, model, delayed(2_000, joint=16_000)).schedule.phases[0]
@@ -211,7 +218,10 @@ def delayed(
     require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
     _check_length("first", first)
     alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
-    return Schedule("delayed", (alone, *_joint(joint, last, lr, last_lr)))
+    _check_slowed(slowed)
+    return Schedule(
+        "delayed", (alone, *(replace(each, lr=slowed_by(each.lr, slowed)) for each in _joint(joint, last, lr, last_lr)))
+    )
 
 
 def opening(
@@ -245,6 +255,13 @@ def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningR
     _check_length("last", last, least=0)
     phases = (Phase(joint, lr),)
     return phases if last == 0 else (*phases, Phase(last, divided(lr, 10) if last_lr is None else last_lr))
+
+
+def _check_slowed(slowed: Slowed) -> None:
+    parts = slowed if isinstance(slowed, Mapping) else {"": slowed}
+    require("rest" not in parts, "schedule.slowed names parts; for everything but attention it is one number, like 0.05")
+    for part, factor in parts.items():
+        require_number(factor, f"schedule.slowed{'.' * bool(part)}{part}", least=0)
 
 
 def _check_length(name: str, length: Duration, least: int = 1) -> None:

@@ -72,6 +72,16 @@ class Batch:
         """The same of the sample that is asked most."""
         return int(self.asked(questions).max())
 
+    def first_asked(self, questions: Sequence[str]) -> int:
+        """The first position at which these questions ask any sample; 0 if there is none."""
+        return int(_asked(self, questions).any(dim=0).byte().argmax())
+
+    def after(self, start: int) -> Batch:
+        """Without the tokens before one of them: little is left to look through of a long sequence that is asked at its end."""
+        position_BT = None if self.position_BT is None else self.position_BT[:, start:]
+        target = {question: target_BT[:, start:] for question, target_BT in self.target.items()}
+        return Batch(self.tokens_BT[:, start:], target, self.length_B - start, position_BT)
+
     def queries(self, questions: Sequence[str], most: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Where these questions ask, at up to `most` positions of a sample in order, and what each wants said there.
 

@@ -3,14 +3,15 @@
     <bos> k1 v1 k2 v2 ... kn vn <modulo> m <recall> kj vj
 
 The keys of a sequence are distinct; m is the sum of its values modulo `modulus`; kj is one of its keys, vj the value beside it.
+A key may be of several tokens (`key_tokens`), so that a small alphabet has keys for very many pairs.
 
-Shapes: B samples, N pairs of the longest sequence, K keys of the alphabet, Q tokens of the questions, T tokens.
+Shapes: B samples, N pairs of the longest sequence, L tokens of a key, W = L + 1 of a pair, Q of the questions, T tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Generator, Tensor
@@ -22,11 +23,14 @@ from lengthlab.tasks.task import SHUFFLED_BYTES, WORD_BYTES, Guess, Task
 
 MARKS = ("<pad>", "<bos>", "<modulo>", "<recall>")
 BOS, MODULO, RECALL = 1, 2, 3
+MOST, COUNTED = 8, 2**62
+"""Tokens of a key, and keys."""
 
 
 @dataclass(frozen=True)
 class ModuloRecall(Task):
-    """Sum of the values modulo `modulus`, and the value of one key. `questions` says which of the two a sequence asks.
+    """Sum of the values modulo `modulus`, and the value of one key. `questions` says which of the two a sequence asks. A key is
+    one of an alphabet of `keys`, or of all pairs of these where `key_tokens` is 2.
 
     >>> task = ModuloRecall(modulus=2, values=10, keys=64)
     >>> batch = task.sample(1, (2, 2), torch.Generator().manual_seed(0))
@@ -34,17 +38,23 @@ class ModuloRecall(Task):
     '<bos> k12 5 k35 0 <modulo> 1 <recall> k35 0'
     >>> task.solve(task.decode(batch.tokens_BT[0]))
     {'modulo': ('1',), 'recall': ('0',)}
+    >>> ModuloRecall(keys=512, key_tokens=2).longest
+    262144
     """
 
     modulus: int = 10
     values: int = 10
     keys: int = 128
     questions: tuple[str, ...] = ("modulo", "recall")  # serves the abstract property
+    key_tokens: int = field(default=1, metadata={"added": "0.3"})
 
     def __post_init__(self) -> None:
         require_whole(self.modulus, "task.modulus", 2)
         require_whole(self.values, "task.values", 2)
         require_whole(self.keys, "task.keys", 1)
+        require_whole(self.key_tokens, "task.key_tokens", 1, MOST)
+        many = f"task.keys = {self.keys} with task.key_tokens = {self.key_tokens} is more than can be counted: take fewer"
+        require(self.keys**self.key_tokens <= COUNTED, many)
         allowed = (("modulo", "recall"), ("modulo",), ("recall",))
         require(
             self.questions in allowed,
@@ -69,11 +79,11 @@ class ModuloRecall(Task):
 
     @property
     def longest(self) -> int:
-        return self.keys
+        return int(self.keys**self.key_tokens)
 
     @property
     def limit(self) -> str:
-        return f"its keys are distinct, and there are {self.keys} of them: task.keys"
+        return f"its keys are distinct, and there are {self.longest} of them: task.keys"
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -84,7 +94,8 @@ class ModuloRecall(Task):
         return {question: each[question] for question in self.questions}
 
     def tokens(self, length: int) -> int:
-        return 1 + 2 * length + sum({"modulo": 2, "recall": 3}[question] for question in self.questions)
+        asked = {"modulo": 2, "recall": 2 + self.key_tokens}
+        return 1 + (1 + self.key_tokens) * length + sum(asked[question] for question in self.questions)
 
     @property
     def asks_alike(self) -> bool:
@@ -92,41 +103,58 @@ class ModuloRecall(Task):
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         device, size, longest = generator.device, len(n_B), int(n_B.max())
-        require_memory(SHUFFLED_BYTES * size * self.keys, f"to shuffle {self.keys} keys for {size} sequences", str(device))
         n_B = n_B.to(device)
-        key_BN = torch.rand(size, self.keys, generator=generator, device=device).argsort(dim=1)[:, :longest]
+        key_BNL = self._keys(size, longest, generator)
         value_BN = torch.randint(self.values, (size, longest), generator=generator, device=device)
         pick_B = (torch.rand(size, generator=generator, device=device) * n_B).long().clamp(max=longest - 1)
         present_BN = torch.arange(longest, device=device) < n_B[:, None]
 
-        first_key = len(MARKS) + self.digits
         written = {
             "modulo": (value_BN * present_BN).sum(dim=1) % self.modulus + len(MARKS),
-            "key": key_BN.gather(1, pick_B[:, None])[:, 0] + first_key,
             "recall": value_BN.gather(1, pick_B[:, None])[:, 0] + len(MARKS),
         }
-        tail_BQ = self._tail(written)
-        tokens_BT = torch.full((size, 1 + 2 * longest + tail_BQ.shape[1]), self.pad, device=device)
+        asked_BL = key_BNL[torch.arange(size, device=device), pick_B]
+        tail_BQ = self._tail(written, asked_BL)
+        pair_BNW = torch.cat([key_BNL, value_BN[:, :, None] + len(MARKS)], dim=2)
+        wide = pair_BNW.shape[2]
+        tokens_BT = torch.full((size, 1 + wide * longest + tail_BQ.shape[1]), self.pad, device=device)
         tokens_BT[:, 0] = BOS
-        tokens_BT[:, 1 : 1 + 2 * longest : 2] = torch.where(present_BN, key_BN + first_key, self.pad)
-        tokens_BT[:, 2 : 2 + 2 * longest : 2] = torch.where(present_BN, value_BN + len(MARKS), self.pad)
-        end_B = 1 + 2 * n_B
+        tokens_BT[:, 1 : 1 + wide * longest] = torch.where(present_BN[:, :, None], pair_BNW, self.pad).flatten(1)
+        end_B = 1 + wide * n_B
         tokens_BT.scatter_(1, end_B[:, None] + torch.arange(tail_BQ.shape[1], device=device), tail_BQ)
         return Batch(tokens_BT, self._target(tokens_BT, written, end_B), end_B + tail_BQ.shape[1])
 
-    def _tail(self, written: Mapping[str, Tensor]) -> Tensor:
+    def _keys(self, size: int, longest: int, generator: Generator) -> Tensor:
+        """key_BNL, the tokens of distinct keys. An alphabet of single tokens is shuffled. Of several tokens there are far more
+        keys than pairs, as a rule: as many numbers are drawn evenly, and each is moved on by those below it, so that no two are
+        alike.
+        """
+        device, first = generator.device, len(MARKS) + self.digits
+        if self.key_tokens == 1:
+            require_memory(SHUFFLED_BYTES * size * self.keys, f"to shuffle {self.keys} keys for {size} sequences", str(device))
+            key_BN = torch.rand(size, self.keys, generator=generator, device=device).argsort(dim=1)[:, :longest]
+            return key_BN[:, :, None] + first
+        gaps_BN = torch.randint(self.longest - longest + 1, (size, longest), generator=generator, device=device)
+        number_BN = gaps_BN.sort(dim=1).values + torch.arange(longest, device=device)
+        order_BN = torch.rand(size, longest, generator=generator, device=device).argsort(dim=1)
+        number_BN1 = number_BN.gather(1, order_BN)[:, :, None]
+        place_L = self.keys ** torch.arange(self.key_tokens - 1, -1, -1, device=device)
+        return number_BN1 // place_L % self.keys + first
+
+    def _tail(self, written: Mapping[str, Tensor], asked_BL: Tensor) -> Tensor:
         """`<modulo> m`, `<recall> kj vj`, or one after the other."""
         mark = torch.ones_like(written["modulo"])
         columns: list[Tensor] = []
         if "modulo" in self.questions:
             columns += [MODULO * mark, written["modulo"]]
         if "recall" in self.questions:
-            columns += [RECALL * mark, written["key"], written["recall"]]
+            columns += [RECALL * mark, *asked_BL.unbind(dim=1), written["recall"]]
         return torch.stack(columns, dim=1)
 
     def _target(self, tokens_BT: Tensor, written: Mapping[str, Tensor], end_B: Tensor) -> dict[str, Tensor]:
-        """Asked are `<modulo>`, the first token of the tail, and the key, the last but one."""
-        last = {"modulo": 1, "recall": 4 if "modulo" in self.questions else 2}  # where the answers stand in the tail
+        """Asked are `<modulo>`, the first token of the tail, and the end of the key, the last but one."""
+        both = "modulo" in self.questions
+        last = {"modulo": 1, "recall": self.key_tokens + (3 if both else 1)}  # where the answers stand in the tail
         nothing_BT = torch.full_like(tokens_BT, IGNORE)
         return {
             question: nothing_BT.scatter(1, end_B[:, None] + last[question] - 1, written[question][:, None])
@@ -134,17 +162,18 @@ class ModuloRecall(Task):
         }
 
     def solve(self, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        pairs: dict[str, int] = {}
+        pairs: dict[tuple[str, ...], int] = {}
         answers: dict[str, tuple[str, ...]] = {}
-        words = list(words)
+        words, long = list(words), self.key_tokens
         at = 1
         while at < len(words) and words[at].startswith("k"):
-            pairs[words[at]] = int(words[at + 1])
-            at += 2
+            pairs[tuple(words[at : at + long])] = int(words[at + long])
+            at += long + 1
         if "<modulo>" in words:
             answers["modulo"] = (str(sum(pairs.values()) % self.modulus),)
         if "<recall>" in words:
-            answers["recall"] = (str(pairs[words[words.index("<recall>") + 1]]),)
+            asked = words.index("<recall>") + 1
+            answers["recall"] = (str(pairs[tuple(words[asked : asked + long])]),)
         return answers
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from lengthlab.evaluation.accuracy import SAMPLES
+from lengthlab.evaluation.samples import USUAL
 from lengthlab.inspection.draws import tokens_of
 from lengthlab.inspection.subject import count_parameters
 from lengthlab.models.model import Network
@@ -69,7 +69,7 @@ def _at_once(runs: Sequence[Run], device: str) -> int:
 
 def _measuring(run: Run, step: float) -> float:
     """Seconds of one core for the forwards at all lengths: a third of what a step takes for as many tokens."""
-    tokens = SAMPLES * sum(tokens_of(run.task, length) for length in run.measured_at)
+    tokens = sum(USUAL.at(run.task, length) * tokens_of(run.task, length) for length in run.measured_at)
     return step / 3 * tokens / _step_tokens(run)
 
 

@@ -12,9 +12,10 @@ from torch import nn
 
 from lengthlab.device import AUTO, device_named, hardware, settled
 from lengthlab.errors import LabError, refuse_exit, require
-from lengthlab.evaluation.accuracy import SAMPLES, accuracy
+from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.cores import cores
 from lengthlab.evaluation.pace import Watch
+from lengthlab.evaluation.samples import USUAL, Samples, samples_at
 from lengthlab.software import versions
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import is_named
@@ -114,7 +115,7 @@ def measure(
     folder: Folder,
     lengths: Sequence[int],
     device: str = AUTO,
-    samples: int = SAMPLES,
+    samples: int | Samples = USUAL,
     trust: bool = False,
     watch: Watch | None = None,
 ) -> Result:
@@ -127,14 +128,15 @@ def measure(
         for length in lengths:
             result.run.task.check_length(length)
         require_room_to_measure(result.run, lengths)
-        known = {count.length for count in result.counts if count.total >= samples}
+        task = result.run.task
+        known = {count.length for count in result.counts if count.total >= samples_at(samples, task, count.length)}
         missing = [length for length in dict.fromkeys(lengths) if length not in known]
         if not missing:
             return result
         with settled(place):
             at_once = streams_at_once(result.run, missing, cores(place))
             network, *copies = [result.network().to(place) for _ in range(at_once)]
-            fresh = accuracy(network, result.run.task, missing, samples, copies=copies, watch=watch)
+            fresh = accuracy(network, task, missing, samples, copies=copies, watch=watch)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
         chances = _chances(result.run.task, [count.length for count in counts])

@@ -77,6 +77,11 @@ class _ChunkMemory(LaidOut):
     def parts(self) -> Iterable[nn.Module]:
         return (self.inside,)
 
+    def state_bytes(self, tokens: int) -> int:
+        """Landmarks and all keys and values."""
+        numbers = tokens // self.size * self.width + tokens * self.kv.out_features
+        return numbers * self.kv.weight.element_size()
+
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         padded_BTD = x_BTD if layout.documents is None else layout.documents.pad(x_BTD)
         chunks = Chunks(self.size, (self._page(padded_BTD),))
