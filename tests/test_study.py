@@ -405,7 +405,7 @@ def test_a_claim_may_allow_exceptions() -> None:
 
 def test_experiments_are_listed_and_shown_with_a_users_own(call: Call) -> None:
     listed = json.loads(call("experiments", "--json").out)
-    assert list(listed) == ["demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"]
+    assert list(listed) == ["demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling", "rules"]
     card = call("experiments", ROOT / "examples" / "my_study.py:STUDY").out
     assert "Claim: trained on n = 1…4" in card
     assert "400 steps of 32 samples" in card

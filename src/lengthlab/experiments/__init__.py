@@ -12,6 +12,7 @@ from lengthlab.experiments.drawing import Strip as Strip
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.plateau import PLATEAU
 from lengthlab.experiments.remedies import REMEDIES
+from lengthlab.experiments.rules import RULES
 from lengthlab.experiments.size import Size as Size
 from lengthlab.experiments.study import Arm as Arm
 from lengthlab.experiments.study import At as At
@@ -24,7 +25,7 @@ from lengthlab.experiments.study import Study as Study
 from lengthlab.registry import register, registered
 from lengthlab.spec.source import is_reference, load_reference
 
-for _study in (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING):
+for _study in (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING, RULES):
     register(Study, _study.name, lambda study=_study: study)
 
 
