@@ -396,7 +396,7 @@ def tiny(schedule: Schedule) -> Schedule:
                 *(f"chunk-weights={name}" for name in ("stick-breaking", "softmax")),
             ],
         ),
-        ("experiments", ["demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"]),
+        ("experiments", ["demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling", "rules"]),
     ],
 )
 def test_a_catalogue_lists_what_there_is_with_a_line_each(call: Call, command: str, names: list[str]) -> None:

@@ -9,6 +9,7 @@ import click
 from lengthlab.cli.finetune import finetune
 from lengthlab.cli.options import Place
 from lengthlab.cli.ranges import ALSO, FORMS, Range
+from lengthlab.cli.rule_loops import loops
 from lengthlab.cli.square import square
 from lengthlab.errors import require
 
@@ -53,3 +54,4 @@ def data(task: str, form: str, lengths: tuple[int, int], samples: int, seed: int
 
 rules.add_command(square)
 rules.add_command(finetune)
+rules.add_command(loops)
