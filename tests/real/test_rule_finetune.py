@@ -17,22 +17,34 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lengthlab.integrations.finetuning import Recipe, finetune
 from lengthlab.integrations.language_model import read_language_model
+from lengthlab.integrations.rule_answers import ask
 from lengthlab.rules import rows
 from rule_lms import save_small_lm
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-WORDS = ("--task", "coin-flips", "--form", "scratchpad", "--lengths", "1-3", "--samples", "64", "--test", "2,3,5",
-         "--test-samples", "20", "--device", "cpu", "--save-every", "3")  # fmt: skip
+WORDS = ("--task", "coin-flips", "--form", "scratchpad", "--lengths", "1-2", "--samples", "24", "--test", "2,3",
+         "--test-samples", "4", "--batch", "8", "--device", "cpu", "--save-every", "3")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small Llama that has read the prompts and scratchpads of another rule for some steps."""
     folder = tmp_path_factory.mktemp("pretrained")
-    lm = read_language_model(save_small_lm(folder / "raw", layers=1))
-    text = list(rows("digit-sum", "scratchpad", (1, 3), 60))
-    finetune(lm, text, Recipe(0, 4, 16, 3e-3), folder / "work", torch.device("cpu"))
+    lm = read_language_model(save_small_lm(folder / "raw"))
+    text = list(rows("digit-sum", "scratchpad", (1, 2), 60))
+    finetune(lm, text, Recipe(0, 10, 16, 4e-3), folder / "work", torch.device("cpu"))
     return folder / "work" / "model"
+
+
+def test_a_rule_is_learned(pretrained: Path, tmp_path: Path) -> None:
+    lm = read_language_model(pretrained)
+    before = [answer.exact for answer in ask(lm, "coin-flips", "scratchpad", 2, 20)]
+    text = list(rows("coin-flips", "scratchpad", (1, 2), 60))
+    learned = finetune(lm, text, Recipe(0, 14, 16, 4e-3), tmp_path, torch.device("cpu"))
+    answers = ask(learned, "coin-flips", "scratchpad", 2, 20)
+    assert not any(before)
+    assert sum(answer.answer for answer in answers) >= 17
+    assert sum(answer.turns_off == 0 for answer in answers) >= 17
 
 
 def start(store: Path, *words: object) -> subprocess.Popen[str]:
@@ -47,8 +59,8 @@ def result_in(store: Path) -> tuple[Path, dict[str, object]]:
     return path.parent, json.loads(path.read_text())
 
 
-def test_a_rule_is_learned_a_kill_changes_nothing_and_a_report_shows_it(pretrained: Path, tmp_path: Path) -> None:
-    words = ("finetune", "--model", pretrained, *WORDS, "--full", "--lr", "3e-3", "--epochs", "8")
+def test_a_kill_changes_nothing_and_a_report_shows_what_came_out(pretrained: Path, tmp_path: Path) -> None:
+    words = ("finetune", "--model", pretrained, *WORDS, "--full", "--lr", "3e-3", "--epochs", "2")
     whole = start(tmp_path / "whole", *words)
     killed = start(tmp_path / "killed", *words)
     while not list((tmp_path / "killed").glob("*/checkpoints/checkpoint-*/trainer_state.json")):
@@ -58,7 +70,7 @@ def test_a_rule_is_learned_a_kill_changes_nothing_and_a_report_shows_it(pretrain
     killed.communicate()
     out, err = whole.communicate()
     assert whole.returncode == 0, err
-    assert "n = 5" in out
+    assert "n = 3" in out
     again = start(tmp_path / "killed", *words)
     assert again.communicate()
     assert again.returncode == 0
@@ -66,9 +78,7 @@ def test_a_rule_is_learned_a_kill_changes_nothing_and_a_report_shows_it(pretrain
     weights, resumed = (load_file(folder / "model" / "model.safetensors") for folder in (one, other))
     assert all(torch.equal(weights[name], resumed[name]) for name in weights)
     assert told["counts"] == same["counts"]
-    counts = {(count["length"], count["question"]): count["correct"] / count["total"] for count in told["counts"]}  # type: ignore[attr-defined]
-    assert counts[3, "answer"] >= 0.8  # learned, where it was trained
-    assert set(told["turns"]) == {"2", "3", "5"}  # type: ignore[call-overload]
+    assert set(told["turns"]) == {"2", "3"}  # type: ignore[call-overload]
     assert not (one / "checkpoints").exists()
     shown = subprocess.run(
         [sys.executable, "-m", "lengthlab", "report", tmp_path / "whole"], capture_output=True, text=True, check=False
