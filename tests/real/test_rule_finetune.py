@@ -108,7 +108,7 @@ def test_the_plane_of_a_language_model_is_drawn(pretrained: Path, tmp_path: Path
         "--model",
         pretrained,
         "--epochs",
-        "0.5",
+        "0.1",
         "--lr",
         "3e-3",
         "--device",
