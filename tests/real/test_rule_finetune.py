@@ -32,7 +32,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pretrained")
     lm = read_language_model(save_small_lm(folder / "raw"))
     text = list(rows("digit-sum", "scratchpad", (1, 2), 60))
-    finetune(lm, text, Recipe(0, 10, 16, 4e-3), folder / "work", torch.device("cpu"))
+    finetune(lm, text, Recipe(0, 6, 16, 4e-3), folder / "work", torch.device("cpu"))
     return folder / "work" / "model"
 
 

@@ -107,10 +107,9 @@ def show_planes(planes: Sequence[Plane], folder: Path) -> None:
 
     for plane in planes:
         told = plane.summary
-        kinds = [
-            f"{kind.replace('_', ' ')}: {told[f'{kind}_accuracy']:.3f} of {told[kind]:,}" for kind in ("held_out", "trained_on")
-        ]
-        say(f"{plane.model}, {plane.split.held} held out, seed {plane.seed}: {', '.join(kinds)} right")
+        held = f"held out: {told['held_out_accuracy']:.3f} of {told['held_out']:,}"
+        trained = f"trained on: {told['trained_on_accuracy']:.3f} of {told['trained_on']:,}"
+        say(f"{plane.model}, {plane.split.held} held out, seed {plane.seed}: {held}, {trained} right")
     data = {"planes": [plane.summary for plane in planes]}
     files = {"plane.csv": as_csv(planes).encode(), "plane.json": f"{json.dumps(data, indent=1)}\n".encode()}
     try:
