@@ -370,7 +370,7 @@ def tiny(schedule: Schedule) -> Schedule:
             "tasks",
             [
                 *("modulo-recall", "modulo", "recall", "mixture"),
-                *("addition", "multi-addition", "multiplication", "minesweeper", "parity-scratchpad"),
+                *("addition", "multi-addition", "multiplication", "minesweeper", "addition-plane", "parity-scratchpad"),
                 *("passkey", "needles", "variable-tracking", "mqar", "state-recall", "group-recall"),
                 *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right", "copy", "reverse"),
                 *("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition"),
@@ -400,7 +400,7 @@ def tiny(schedule: Schedule) -> Schedule:
             "experiments",
             [
                 *("demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"),
-                *("recurrences", "hard-states", "passkey", "needles", "variable-tracking", "long-memory"),
+                *("recurrences", "hard-states", "passkey", "needles", "variable-tracking", "long-memory", "rules"),
             ],
         ),
     ],

@@ -37,7 +37,11 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 LIBRARIES = {"torch", "numpy", "safetensors", "click", "rich", "filelock"}
 
 INTEGRATED = {
-    "transformers": ("integrations.huggingface", "integrations.configs", "integrations.small_models", "models.causal_lm"),
+    "transformers": (
+        *("integrations.huggingface", "integrations.configs", "integrations.small_models", "models.causal_lm"),
+        *("integrations.language_model", "integrations.finetuning"),
+    ),
+    "peft": ("integrations.finetuning",),
     "pytorch_lightning": ("integrations.lightning",),
     "lightning": ("integrations.lightning",),
     "axolotl": ("integrations.axolotl",),

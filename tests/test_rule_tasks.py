@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -9,14 +11,22 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
 
+from command import Call
 from lengthlab.errors import LabError
+from lengthlab.evaluation.rule_answers import rule_answers
 from lengthlab.inspection import check_task
+from lengthlab.models import lstm
 from lengthlab.rules import EXERCISES, FORMS, Rule, Wording, read_words, vocabulary
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import NotTogether
-from lengthlab.tasks import RuleFollowing, RulePrograms, Task
+from lengthlab.rules.wording import Form
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import end_to_end
+from lengthlab.tasks import RuleFollowing, RulePrograms, Task, coin_flips_rule
 from lengthlab.tasks.rules import RuleTask
+from lengthlab.training import train
 
 TOGETHER = ("addition", "base-9", "coin-flips", "digit-sum")
 MARKS = ("<bos>", "<sep>", "<eos>")
@@ -123,3 +133,58 @@ def test_what_there_is_not_is_refused() -> None:
         RulePrograms(programs=0)
     with pytest.raises(LabError, match=r"length 501: task 'rule-addition' reaches 500 at most"):
         RuleFollowing().sample(1, (501, 501), torch.Generator())
+
+
+class Sayer(nn.Module):
+    """Says the right words of a rule for inputs of which it reads one element less, or more."""
+
+    def __init__(self, task: RuleFollowing, elements: int) -> None:
+        super().__init__()
+        self.task, self.elements = task, elements
+
+    def forward(self, tokens_BT: Tensor) -> Tensor:
+        logits_BTV = torch.zeros(*tokens_BT.shape, self.task.vocabulary)
+        for row, tokens_T in enumerate(tokens_BT):
+            words = [self.task.words[token] for token in tokens_T.tolist()]
+            sep = words.index("<sep>")
+            flips = words[words.index("[") + 1 : words.index("]")]
+            heard = [*flips, "False", "False"][: len(flips) + self.elements]
+            said = self.task.solve(["<bos>", "flips:", "[", *heard, "]", "<sep>"])["answer"]
+            place = min(len(words) - sep - 1, len(said) - 1)
+            logits_BTV[row, -1, self.task.words.index(said[place])] = 1
+        return logits_BTV
+
+
+@pytest.mark.parametrize(("elements", "early", "late"), [(0, 0, 0), (-1, 3, 0), (1, 0, 3)])
+@pytest.mark.parametrize("form", ["scratchpad", "trace"])
+def test_loops_that_end_early_or_late_are_counted(form: Form, elements: int, early: int, late: int) -> None:
+    task = coin_flips_rule(form)
+    found = rule_answers(Sayer(task, elements), task, 2, samples=3)
+    assert (found.early, found.late, found.samples) == (early, late, 3)
+    assert found.exact == (3 if elements == 0 else 0)
+    assert found.turns_off == abs(elements)
+
+
+def test_a_direct_answer_tells_of_no_loop() -> None:
+    task = coin_flips_rule("direct")
+    found = rule_answers(Sayer(task, 0), task, 3, samples=4)
+    assert (found.answer, found.exact, found.early, found.turns_off) == (4, 4, None, None)
+
+
+def test_the_command_reads_a_run_and_refuses_one_of_another_task(call: Call, desk: Path, tmp_path: Path) -> None:
+    run = Run(coin_flips_rule("scratchpad"), lstm(width=8), end_to_end(2), (1, 3), batch=4, evaluate=(3,))
+    folder = train(run, tmp_path / "ruled").folder
+    done = call("rules", "loops", folder.path, "--lengths", "2,3", "--samples", "5", "--json")
+    assert [(each["length"], each["samples"]) for each in json.loads(done.out)] == [(2, 5), (3, 5)]
+    (other,) = (path.parent for path in (desk / "runs").glob("*/run.json"))
+    call("rules", "loops", other, "--lengths", "2").refused("rule-… tasks")
+
+
+def test_programs_that_are_held_out_are_measured_and_never_trained_on() -> None:
+    task = RulePrograms("direct", programs=3, held=2)
+    drawn = {
+        name: {tuple(each.drawn(1, Random(seed))[0].rule.lines) for seed in range(60)}
+        for name, each in (("trained", task), ("measured", task.as_measured))
+    }
+    assert (len(drawn["trained"]), len(drawn["measured"])) == (3, 2)
+    assert not drawn["trained"] & drawn["measured"]

@@ -407,7 +407,7 @@ def test_experiments_are_listed_and_shown_with_a_users_own(call: Call) -> None:
     listed = json.loads(call("experiments", "--json").out)
     assert list(listed) == [
         *("demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"),
-        *("recurrences", "hard-states", "passkey", "needles", "variable-tracking", "long-memory"),
+        *("recurrences", "hard-states", "passkey", "needles", "variable-tracking", "long-memory", "rules"),
     ]
     card = call("experiments", ROOT / "examples" / "my_study.py:STUDY").out
     assert "Claim: trained on n = 1…4" in card

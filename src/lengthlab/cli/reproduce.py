@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, **given: Any) -> None:
     """A study: trained where something is missing, judged, shown, and written as page, figures and rows.
 
-    NAME is one of ours (dat, far, remedies, plateau, born, crasp, coupling, recurrences, hard-states, passkey, needles,
-    variable-tracking, long-memory: `lengthlab experiments` tells what they claim) or your own, my_study.py:STUDY. It says
+    NAME is one of ours (`lengthlab experiments` lists them and tells what they claim) or your own, my_study.py:STUDY. It says
     first how long it will take on this machine. Stop it when you like: the same command goes on where it was. Without a GPU,
     look at what was published.
 

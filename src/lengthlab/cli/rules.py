@@ -6,23 +6,12 @@ from pathlib import Path
 
 import click
 
+from lengthlab.cli.finetune import finetune
 from lengthlab.cli.options import Place
+from lengthlab.cli.ranges import ALSO, FORMS, Range
+from lengthlab.cli.rule_loops import loops
+from lengthlab.cli.square import square
 from lengthlab.errors import require
-
-ALSO = {"rule": "trace"}
-"""What the papers call the form that recites the rule."""
-
-
-class Range(click.ParamType):  # type: ignore[type-arg]  # older click cannot be subscripted
-    """`1-5`, or one length"""
-
-    name = "lengths"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        ends = str(value).split("-")
-        if len(ends) > 2 or not all(end.isdecimal() and end.isascii() and len(end) < 10 for end in ends):
-            self.fail(f"'{value}': write lengths as 1-5, or as one whole number", param, ctx)
-        return int(ends[0]), int(ends[-1])
 
 
 @click.group()
@@ -34,7 +23,7 @@ def rules() -> None:
 @click.option("--task", required=True, metavar="RULE", help="addition, base-9, last-letters, coin-flips, digit-sum, programs.")
 @click.option(
     "--form",
-    type=click.Choice(["direct", "scratchpad", "trace", *ALSO]),
+    type=click.Choice(FORMS),
     default="trace",
     show_default=True,
     help="What the completion is: the answer alone, the variables at every turn, every line of the rule (rule: the same).",
@@ -61,3 +50,8 @@ def data(task: str, form: str, lengths: tuple[int, int], samples: int, seed: int
     require(not out.is_dir(), f"{out} is a folder: name a file")
     count = write_rows(out, rows(task, ALSO.get(form, form), lengths, samples, seed, steps))
     click.echo(f"{count:,} rows are in {out}.")
+
+
+rules.add_command(square)
+rules.add_command(finetune)
+rules.add_command(loops)

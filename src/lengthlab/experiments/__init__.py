@@ -17,6 +17,7 @@ from lengthlab.experiments.passkey import PASSKEY
 from lengthlab.experiments.plateau import PLATEAU
 from lengthlab.experiments.recurrences import RECURRENCES_STUDY
 from lengthlab.experiments.remedies import REMEDIES
+from lengthlab.experiments.rules import RULES
 from lengthlab.experiments.size import Size as Size
 from lengthlab.experiments.study import Arm as Arm
 from lengthlab.experiments.study import At as At
@@ -32,7 +33,7 @@ from lengthlab.spec.source import is_reference, load_reference
 
 _PAPERS = (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING)
 _MEMORY = (RECURRENCES_STUDY, HARD_STATES, PASSKEY, NEEDLES, VARIABLE_TRACKING, LONG_MEMORY)
-for _study in (*_PAPERS, *_MEMORY):
+for _study in (*_PAPERS, *_MEMORY, RULES):
     register(Study, _study.name, lambda study=_study: study)
 
 

@@ -13,7 +13,9 @@ from lengthlab.report.heatmap import draw_heatmap
 from lengthlab.report.lines import draw_lines
 from lengthlab.report.page import Curves, Grids, Heatmap, Page, Strips
 from lengthlab.report.page import Figure as FigureBlock
+from lengthlab.report.plane import draw_planes
 from lengthlab.report.strips import draw_strips
+from lengthlab.rules.plane import Plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +25,13 @@ def pictures(page: Page, forms: Sequence[str] = ("svg", "png")) -> dict[str, byt
     """`NAME.svg` and `NAME.png` of every figure of a page."""
     drawn = {figure.name: draw(figure) for figure in page.figures}
     return {f"{name}.{form}": rendered(drawing, form) for name, drawing in drawn.items() for form in forms}
+
+
+def plane_pictures(planes: Sequence[Plane], title: str) -> dict[str, bytes]:
+    """`square.svg` and `square.png` of Leave-Square-Out."""
+    with _settings():
+        drawing = draw_planes(planes, title)
+    return {f"square.{form}": rendered(drawing, form) for form in ("svg", "png")}
 
 
 def draw(block: FigureBlock) -> Figure:

@@ -59,6 +59,13 @@ def rows(
     >>> row["rule"], row["form"], row["length"], row["answer"], row["turns"]
     ('digit-sum', 'direct', 3, 7, 4)
     """
+    return (row for _, row in ruled_rows(name, form, lengths, samples, seed, limit))
+
+
+def ruled_rows(
+    name: str, form: str, lengths: tuple[int, int], samples: int, seed: int = 0, limit: int = STEPS
+) -> Iterator[tuple[Rule, dict[str, Any]]]:
+    """The same, each with its rule."""
     check_form(form)
     for end in lengths:
         require_whole(end, "a length", 1, LONGEST)
@@ -69,7 +76,7 @@ def rows(
         for _ in range(samples):
             rule = drawn.rule(random)
             trace = rule.trace(*drawn.inputs(length, random), limit=limit, notes=form == "trace")
-            yield {
+            row = {
                 "prompt": prompt_text(rule, trace, form, drawn.shows),
                 "completion": answer_text(rule, trace, form),
                 "rule": name,
@@ -78,6 +85,7 @@ def rows(
                 "answer": _plain(trace.answer),
                 "turns": sum(trace.turns.values()),
             }
+            yield rule, row
 
 
 def write_rows(path: Path, wanted: Iterator[dict[str, Any]]) -> int:

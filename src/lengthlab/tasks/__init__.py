@@ -46,6 +46,7 @@ from lengthlab.tasks.needles import Needles as Needles
 from lengthlab.tasks.parity import Parity as Parity
 from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
 from lengthlab.tasks.passkey import Passkey as Passkey
+from lengthlab.tasks.plane import AdditionPlane as AdditionPlane
 from lengthlab.tasks.retrieval import FirstLeft as FirstLeft
 from lengthlab.tasks.retrieval import FirstRight as FirstRight
 from lengthlab.tasks.retrieval import LastLeft as LastLeft
@@ -124,6 +125,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "multi-addition": multi_addition,
         "multiplication": Multiplication,
         "minesweeper": Minesweeper,
+        "addition-plane": AdditionPlane,
         "parity-scratchpad": ParityScratchpad,
         **MEMORY,
         **RETRIEVAL,

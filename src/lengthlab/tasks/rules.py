@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from random import Random
@@ -165,7 +165,8 @@ class RuleFollowing(RuleTask):
 class RulePrograms(RuleTask):
     """List programs, made at random: the rule of each sample is another, and stands before its input.
 
-    They are numbered: those from `first` on, so many `programs`. A length n is that of both lists.
+    They are numbered: those from `first` on, so many `programs`. A length n is that of both lists. With `held`, so many others,
+    those that come next, are drawn when it is measured, and none that was trained on.
 
     >>> task = RulePrograms(form="direct")
     >>> task.solve("<bos> L3 s2:xs L4 s20:ys xs: [ 1 ] ys: [ 5 6 ] <sep>".split())
@@ -175,6 +176,7 @@ class RulePrograms(RuleTask):
     form: Form = "trace"
     first: int = 0
     programs: int = 1_000
+    held: int = 0
 
     name = "rule-programs"
 
@@ -182,6 +184,11 @@ class RulePrograms(RuleTask):
         check_form(self.form)
         require_whole(self.first, "task.first", 0)
         require_whole(self.programs, "task.programs", 1)
+        require_whole(self.held, "task.held", 0)
+
+    @property
+    def as_measured(self) -> RulePrograms:
+        return replace(self, first=self.first + self.programs, programs=self.held, held=0) if self.held else self
 
     @property
     def written(self) -> Form:

@@ -1,0 +1,21 @@
+"""What the commands on rules are told: lengths from here to there, and forms by their names here and in the papers."""
+
+from __future__ import annotations
+
+import click
+
+ALSO = {"rule": "trace"}
+"""What the papers call the form that recites the rule."""
+FORMS = ["direct", "scratchpad", "trace", *ALSO]
+
+
+class Range(click.ParamType):  # type: ignore[type-arg]  # older click cannot be subscripted
+    """`1-5`, or one length"""
+
+    name = "lengths"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        ends = str(value).split("-")
+        if len(ends) > 2 or not all(end.isdecimal() and end.isascii() and len(end) < 10 for end in ends):
+            self.fail(f"'{value}': write lengths as 1-5, or as one whole number", param, ctx)
+        return int(ends[0]), int(ends[-1])

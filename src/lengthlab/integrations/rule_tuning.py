@@ -1,0 +1,106 @@
+"""A rule taught to a language model, from the first row to `result.json`: a run folder like any other.
+
+run.json         what it is
+checkpoints/     while it trains
+model/           what was learned
+answers/         what was said at each length, a line a sample
+result.json      counts by length and the errors in loops; written last
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import torch
+
+from lengthlab.device import hardware
+from lengthlab.errors import LabError
+from lengthlab.integrations.finetuning import Recipe, finetune, steps_of
+from lengthlab.integrations.language_model import LanguageModel, fingerprint, read_language_model
+from lengthlab.integrations.rule_answers import SEED, asked_before, counts_of, loop_errors
+from lengthlab.rules import rows
+from lengthlab.software import versions
+from lengthlab.store import Folder
+from lengthlab.store.ids import hash_of
+
+Made = list[dict[str, Any]]
+
+
+def prepared(
+    model: Path, task: str, form: str, lengths: tuple[int, int], samples: int, test: Sequence[int], seed: int
+) -> tuple[Made, LanguageModel]:
+    """Rows to train on, and the model, if everything fits: nothing is written before that is known."""
+    made = list(rows(task, form, lengths, samples, seed))
+    longest = {lengths[1]: max(made, key=lambda row: len(row["prompt"] + row["completion"]))}
+    longest |= {length: next(rows(task, form, (length, length), 1, SEED + length)) for length in test}
+    lm = read_language_model(model)
+    for length, row in longest.items():
+        lm.require_room(row["prompt"], row["completion"], f"{task}, {form}, n = {length}")
+    return made, lm
+
+
+def content_of(
+    lm: LanguageModel, task: str, form: str, lengths: tuple[int, int], samples: int, recipe: Recipe
+) -> dict[str, Any]:
+    """What decides the result, as `run.json` holds it."""
+    return {
+        "task": {"kind": f"rule-{task}", "form": form, "samples": samples},
+        "model": {"kind": lm.name, "weights": fingerprint(lm.path)},
+        "schedule": recipe.content,
+        "lengths": list(lengths),
+        "seed": recipe.seed,
+    }
+
+
+def tuned(
+    lm: LanguageModel,
+    rows: Made,
+    content: Mapping[str, Any],
+    recipe: Recipe,
+    folder: Folder,
+    device: torch.device,
+    test: tuple[Sequence[int], int],
+) -> None:
+    """Train what is missing, ask what was not asked, and write down what came out."""
+    folder.write_json("run.json", content)
+    start = monotonic()
+    try:
+        learned = finetune(lm, rows, recipe, folder.path, device)
+    except torch.OutOfMemoryError:
+        raise LabError(f"{lm.path} does not fit into the memory of this GPU: try a smaller --batch, or LoRA") from None
+    seconds = monotonic() - start
+    task, form = str(content["task"]["kind"]).removeprefix("rule-"), str(content["task"]["form"])
+    lengths, samples = test
+    answers = [
+        answer
+        for length in dict.fromkeys(lengths)
+        for answer in asked_before(learned, task, form, length, samples, folder.path / "answers")
+    ]
+    counts = counts_of(answers, form)
+    known = folder.read_json("result.json").get("seconds", 0.0) if folder.finished else 0.0
+    folder.write_json(
+        "result.json",
+        {
+            "run": hash_of(content),
+            "model": lm.name,
+            "task": f"rule-{task}, {form}",
+            "training": recipe.training,
+            "settings": hash_of(content, ("seed",)),
+            "steps": steps_of(recipe, len(rows)),
+            "seed": recipe.seed,
+            "lengths": list(content["lengths"]),
+            "batch": recipe.batch,
+            "chance": {count.question: {} for count in counts},
+            "counts": [count.to_json() for count in counts],
+            "turns": loop_errors(answers),
+            "seconds": round(max(seconds, known), 1),
+            "hardware": hardware(device),
+            "precision": "bf16" if device.type == "cuda" else "fp32",
+            "versions": versions(),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
+    )

@@ -1,0 +1,48 @@
+"""The study of rules: every arm is the run it is named after, and its claims are of what is measured."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lengthlab.experiments import find_study
+from lengthlab.spec.run import Run
+from lengthlab.tasks import RulePrograms
+from lengthlab.tasks.rules import RuleTask
+from lengthlab.training.state import TrainState
+
+STUDY = find_study("rules")
+
+
+@pytest.mark.parametrize("size", ["gpu", "cpu"])
+def test_every_arm_is_the_run_it_is_named_after(size: str) -> None:
+    runs = STUDY.runs(size, [0])
+    assert len({(arm, run.seed) for arm, run in runs}) == len({run.id for _, run in runs}) == len(runs)
+    for arm, run in runs:
+        assert (arm.model, arm.task, arm.training) == (run.model.name, run.task.name, run.schedule.name)
+        assert isinstance(run.task, RuleTask)
+        form, way, *to_ten = arm.name.split(", ")
+        assert run.task.written == form
+        assert ("rope" in str(run.to_json()["model"])) == (way == "rope")
+        assert run.lengths == ((1, 3) if size == "cpu" else (1, 10) if to_ten else (1, 5))
+        assert Run.from_json(run.to_json()) == run
+
+
+def test_rules_that_were_never_seen_are_measured() -> None:
+    tasks = [run.task for arm, run in STUDY.runs("gpu", [0], [STUDY.section("meta")])]
+    assert {(task.programs, task.held) for task in tasks if isinstance(task, RulePrograms)} == {(1_000, 200)}
+    assert len(tasks) == 12
+
+
+def test_the_order_is_claimed_for_four_rules() -> None:
+    claims = [claim for claim in STUDY.claims if claim.size == "gpu"]
+    assert [claim.section for claim in claims] == ["coin-flips", "digit-sum", "addition", "last-letters"]
+    assert all(len(claim.checks) == 4 for claim in claims)
+
+
+def test_a_small_arm_makes_a_step() -> None:
+    arm, run = STUDY.runs("cpu", [100])[-1]
+    assert arm.training == "delayed"
+    state = TrainState(run, torch.device("cpu"))
+    first = state.advance()
+    assert 0 < first < 10
