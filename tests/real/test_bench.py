@@ -26,6 +26,7 @@ from lengthlab.bench.guard import guard_costs
 from lengthlab.bench.loop import SILENT, Loop, draw, loss_of
 from lengthlab.bench.measurement import GUARD, PARTS, STEP, TEXTBOOK, TUNED, Findings, Measurement, Origin
 from lengthlab.bench.page import bench_page
+from lengthlab.bench.reading import readers, reading_costs
 from lengthlab.bench.stopwatch import Patience
 from lengthlab.cli import timing
 from lengthlab.errors import LabError
@@ -273,20 +274,26 @@ def test_the_command_measures_every_part(call: Call, tmp_path: Path, monkeypatch
     monkeypatch.setattr(parts, "LENGTHS", (3, 12))
     monkeypatch.setattr("lengthlab.bench.cores.os.cpu_count", lambda: 2)
     monkeypatch.setattr("lengthlab.bench.peak.CPU_SIZE", 32)
+    monkeypatch.setattr("lengthlab.bench.reading.LENGTHS", {"cpu": (2**12, 2**13)})
+    monkeypatch.setattr("lengthlab.bench.reading.WHOLE", {"cpu": 2**12})
     done = call("bench", "--device", "cpu", "--out", tmp_path / "bench")
     assert done.code == 0, done.err
     assert "timing textbook: attention-on-lstm" in done.err
     assert "3 runs" in done.out
-    assert (tmp_path / "bench" / "bench.md").read_text().count("\n## ") == 6
+    assert (tmp_path / "bench" / "bench.md").read_text().count("\n## ") == 7
 
     data = json.loads((tmp_path / "bench" / "bench.json").read_text())
     measured = [(row["part"], row["case"], row["way"]) for row in data["measurements"]]
     cases = [("one", "attention-on-lstm"), ("suite", "2 cells, all parts on"), ("suite", "1 delayed hybrids, attention off")]
     cases += [("runs", "1 run"), ("runs", "3 runs"), ("lengths", "n = 1…3"), ("lengths", "n = 1…12")]
     guarded = [("guard", "12 layers of width 256", way) for way in (STEP, GUARD)]
-    assert measured == [(*case, way) for case in cases for way in (TEXTBOOK, "engine, fp32")] + guarded
-    assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in data["measurements"])
-    assert all(row["memory"] > 2**20 and row["times_the_floor"] > 0 for row in data["measurements"][:-2])
+    read = [("reading", f"{tokens} tokens", way) for way in ("lstm", "lstm-hsa") for tokens in ("4,096", "8,192")]
+    read.append(("reading", "4,096 tokens", "hybrid-block"))
+    assert measured == [(*case, way) for case in cases for way in (TEXTBOOK, "engine, fp32")] + guarded + read
+    assert all(len(row["seconds"]) == (1 if row["part"] == "reading" else 2) for row in data["measurements"])
+    assert all(min(row["seconds"]) > 0 for row in data["measurements"])
+    trained = [row for row in data["measurements"] if row["part"] not in ("guard", "reading")]
+    assert all(row["memory"] > 2**20 and row["times_the_floor"] > 0 for row in trained)
     assert set(data["peaks"]) == {"one core", "all cores"}
 
 
@@ -327,3 +334,15 @@ def test_bad_words_end_in_one_line(call: Call, tmp_path: Path) -> None:
     call("bench", "--device", "toaster").refused("device 'toaster' is not available")
     (tmp_path / "file").write_text("")
     call("bench", "--device", "cpu", "--out", tmp_path / "file" / "bench").refused("--out", "is not writable")
+
+
+def test_memory_of_a_sequence_read_in_pieces_grows_where_all_keys_are_kept_and_is_told() -> None:
+    found = list(reading_costs(torch.device("cpu"), lambda text: None, lengths=(2**13, 2**15), whole=2**15))
+    memory = {(each.way, each.samples): each.memory for each in found}
+    keys_and_values = 2 * 64 * 4 * 2**15  # of a width of 64, in fp32
+    assert memory["hybrid-block", 2**15] > keys_and_values / 2  # pages that were free before are not counted
+    assert memory["lstm", 2**15] < keys_and_values / 2
+    page = bench_page(Findings(tuple(found), {}, made_up().origin))
+    table = next(block for block in page.blocks if isinstance(block, Table))
+    assert table.header == ("one sample of", *(f"{way}, {unit}" for way in readers("cpu") for unit in ("s", "MiB")))
+    assert [row[0] for row in table.rows] == ["8,192 tokens", "32,768 tokens"]

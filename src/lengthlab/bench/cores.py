@@ -99,6 +99,7 @@ class Cores:
     textbooks: tuple[str, ...] = (TEXTBOOK,)
     engine = "engine, fp32"
     exact: tuple[str, ...] = ()
+    device = torch.device("cpu")
 
     def __init__(self, number: int | None = None) -> None:
         numbers = {TEXTBOOK: 1, self.engine: number or os.cpu_count() or 1}

@@ -14,6 +14,7 @@ PARTS = {
     "lengths": "By longest training sequence",
     "floor": "Above the arithmetic floor",
     "guard": "The guard on what is off",
+    "reading": "Long sequences, read in pieces",
 }
 TEXTBOOK, TUNED = "textbook", "textbook, TF32 and fused Adam"
 STEP, GUARD = "step", "guard"

@@ -20,6 +20,10 @@ FLOOR_NOTE = (
     "The floor is the time that the matrix products of forward and backward pass would take at the measured peak, for the"
     " tokens that some answer depends on."
 )
+READING_NOTE = (
+    "A long sequence is read in pieces of 4,096 tokens; memory is what that took at its peak beyond the weights: of the GPU, or"
+    " of the process on a CPU. Attention that reads everything is read less far: its work grows with the square of the length."
+)
 SHORT = {TUNED: "tuned"}
 
 
@@ -30,12 +34,14 @@ def bench_page(findings: Findings) -> Page:
 
 def _blocks(findings: Findings) -> Iterator[Block]:
     for part in PARTS:
-        if findings.of(part) and part != "guard":
+        if findings.of(part) and part not in ("guard", "reading"):
             yield from (Heading(PARTS[part]), _speeds(findings, part))
     if findings.peaks:
         yield from (Heading(PARTS["floor"]), _floors(findings))
     if findings.of("guard"):
         yield from (Heading(PARTS["guard"]), _guards(findings))
+    if findings.of("reading"):
+        yield from (Heading(PARTS["reading"]), _readings(findings), Text(prose(READING_NOTE)))
     for remark in _remarks(findings):
         yield Text(prose(remark))
     yield Text(_origin(findings))
@@ -78,6 +84,20 @@ def _guards(findings: Findings) -> Table:
         pace = {each.way: each.pace for each in findings.of("guard") if each.case == case}
         rows.append((case, f"{1e3 * pace[STEP]:.2f}", f"{1e3 * pace[GUARD]:.3f}", f"{pace[GUARD] / pace[STEP]:.2%}"))
     return Table(("case, on the CPU", "step ms", "guard ms", "share"), tuple(rows))
+
+
+def _readings(findings: Findings) -> Table:
+    """A row for each length: seconds and mebibytes of each model."""
+    measured = findings.of("reading")
+    ways = ways_of(measured)
+    rows = []
+    for case in dict.fromkeys(each.case for each in measured):
+        by_way = {each.way: each for each in measured if each.case == case}
+        seconds = [f"{by_way[way].pace:.1f}" if way in by_way else "–" for way in ways]
+        rows.append(
+            (case, *(cell for way, pace in zip(ways, seconds, strict=True) for cell in (pace, _mebibytes(by_way.get(way)))))
+        )
+    return Table(("one sample of", *(f"{way}, {unit}" for way in ways for unit in ("s", "MiB"))), tuple(rows))
 
 
 def _rate(measurement: Measurement | None) -> str:

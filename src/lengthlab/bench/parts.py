@@ -7,10 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
+import torch
+
 from lengthlab.bench.case import Case, first, joint
 from lengthlab.bench.floor import flops_of
 from lengthlab.bench.guard import guard_costs
 from lengthlab.bench.measurement import PARTS, Measurement
+from lengthlab.bench.reading import reading_costs
 from lengthlab.bench.stopwatch import Patience, Trainer, paces
 from lengthlab.errors import require
 from lengthlab.spec.run import Run
@@ -35,6 +38,9 @@ class Machine(Protocol):
     def exact(self) -> tuple[str, ...]:
         """Other settings of the engine, timed with `MODEL` alone."""
 
+    @property
+    def device(self) -> torch.device: ...
+
     def train(self, way: str, cases: Sequence[Case]) -> AbstractContextManager[Trainer]:
         """These cases side by side."""
 
@@ -54,6 +60,7 @@ class Bench:
     def measure(self, part: str) -> list[Measurement]:
         """All measurements of a part. The floor has none of its own."""
         parts = {"one": self._one, "suite": self._suite, "runs": self._runs, "lengths": self._lengths, "guard": self._guard}
+        parts["reading"] = self._reading
         return list(parts[part]()) if part in parts else []
 
     def _one(self) -> Iterator[Measurement]:
@@ -87,6 +94,9 @@ class Bench:
     def _guard(self) -> Iterator[Measurement]:
         self.say("the guard on what is off")
         yield from guard_costs(self.patience)
+
+    def _reading(self) -> Iterator[Measurement]:
+        yield from reading_costs(self.machine.device, self.say)
 
     def _run_of(self, name: str) -> Run:
         """The run of that architecture that is asked most, and has no phase with a part off if there is such a run."""

@@ -46,6 +46,7 @@ def bench(device: str, size: str | None, parts: tuple[str, ...] | None, as_json:
     lengths  by longest training sequence, 25 to 200 pairs
     floor    how far from the time that the arithmetic alone would take
     guard    what it costs to see that what is delayed stands still, as a share of a step
+    reading  a sequence of up to millions of tokens, in pieces: seconds and memory
     """
     # Streams of one process share 8 queues to the GPU unless told otherwise, before the GPU is first touched.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
