@@ -403,6 +403,7 @@ def tiny(schedule: Schedule) -> Schedule:
             [
                 *("demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"),
                 *("recurrences", "hard-states", "passkey", "needles", "variable-tracking", "long-memory", "rules"),
+                *("hints", "association", "auxiliary"),
             ],
         ),
     ],

@@ -408,6 +408,7 @@ def test_experiments_are_listed_and_shown_with_a_users_own(call: Call) -> None:
     assert list(listed) == [
         *("demo", "dat", "far", "remedies", "plateau", "born", "crasp", "coupling"),
         *("recurrences", "hard-states", "passkey", "needles", "variable-tracking", "long-memory", "rules"),
+        *("hints", "association", "auxiliary"),
     ]
     card = call("experiments", ROOT / "examples" / "my_study.py:STUDY").out
     assert "Claim: trained on n = 1…4" in card
