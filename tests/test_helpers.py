@@ -141,8 +141,8 @@ def test_the_halves_of_a_sum_add_up_to_it() -> None:
         columns = [(int(a) + int(b)) % 10 for a, b in zip(left.split(), right.split(), strict=True)]
         assert said == [*map(str, reversed(columns)), "0", "<end>"]
     for words, said in rows(CarryOnly(), (1, 9)):
-        left, right = (int(term.replace(" ", "")) for term in " ".join(words[1 : words.index("=")]).split(" + "))
-        assert said[:-1] == [str((left % 10**place + right % 10**place) // 10**place) for place in range(len(said) - 1)]
+        one, two = (int(term.replace(" ", "")) for term in " ".join(words[1 : words.index("=")]).split(" + "))
+        assert said[:-1] == [str((one % 10**place + two % 10**place) // 10**place) for place in range(len(said) - 1)]
     assert whole.tokens_BT.shape == (40, 3 * 9 + 1 + 4)
 
 
@@ -188,21 +188,21 @@ def test_the_chance_of_half_a_sum_where_it_can_be_seen(task: Task, length: int) 
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("kind", "fields", "text"),
     [
-        (lambda: Successor(Addition()), "'successor' helps sort, copy or reverse, not 'addition'"),
-        (lambda: Count(3), "'count' helps sort, copy or reverse, not"),
-        (lambda: Fill(Copy(positions="coupled")), "has no ids of its own"),
-        (lambda: Subsequence(Sort(repeated=True)), "with symbols that differ, not of 'sort'"),
-        (lambda: Subsequence(Sort(numbers=10), within=20), "reaches 10 at most"),
-        (lambda: Subsequence(places="old"), "task.places must be 'new' or 'kept'"),
-        (lambda: NoCarry(operands=3), "is of two numbers"),
-        (lambda: Sort(repeated="yes"), "task.repeated must be true or false"),
+        (Successor, {"of": Addition()}, "'successor' helps sort, copy or reverse, not 'addition'"),
+        (Count, {"of": 3}, "'count' helps sort, copy or reverse, not"),
+        (Fill, {"of": Copy(positions="coupled")}, "has no ids of its own"),
+        (Subsequence, {"of": Sort(repeated=True)}, "with symbols that differ, not of 'sort'"),
+        (Subsequence, {"of": Sort(numbers=10), "within": 20}, "reaches 10 at most"),
+        (Subsequence, {"places": "old"}, "task.places must be 'new' or 'kept'"),
+        (NoCarry, {"operands": 3}, "is of two numbers"),
+        (Sort, {"repeated": "yes"}, "task.repeated must be true or false"),
     ],
 )
-def test_what_cannot_be_helped_is_refused(made: Callable[[], Any], text: str) -> None:
+def test_what_cannot_be_helped_is_refused(kind: Callable[..., Task], fields: dict[str, Any], text: str) -> None:
     with pytest.raises(LabError, match=text):
-        made()
+        kind(**fields)
 
 
 def test_helpers_mix_with_their_main_tasks_and_labels_with_what_is_said() -> None:

@@ -109,9 +109,18 @@ def test_its_page_has_every_part_from_made_up_rows(study: Study, size: Size) -> 
     shown = {question for section in study.sections_at(size) for question in section.questions}
     rows = [
         Row(
-            *(length, question, 900, 1000),
-            **{"experiment": study.name, "arm": arm.name, "size": size.name, "model": arm.model, "task": arm.task},
-            **{"training": arm.training, "seed": seed, "run": f"{number:011x}{seed}"},  # type: ignore[arg-type]
+            length=length,
+            question=question,
+            correct=900,
+            total=1000,
+            experiment=study.name,
+            arm=arm.name,
+            size=size.name,
+            model=arm.model,
+            task=arm.task,
+            training=arm.training,
+            seed=seed,
+            run=f"{number:011x}{seed}",
         )
         for number, arm in enumerate(study.arms)
         if (own := study.size_of(arm, size))

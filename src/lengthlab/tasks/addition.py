@@ -54,7 +54,7 @@ class Addition(Coupled):
     shorter: bool = True
     hints: bool = False
 
-    questions: ClassVar[tuple[str, ...]] = ("sum",)  # type: ignore[misc]  # serves the abstract property
+    questions: ClassVar[tuple[str, ...]] = ("sum",)
 
     def __post_init__(self) -> None:
         require_whole(self.operands, "task.operands", 2, MOST)

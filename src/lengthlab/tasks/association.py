@@ -42,7 +42,7 @@ class NoCarry(Half):
     '<bos> 0 0 7 + 6 7 3 = 0 7 6 0 <end>'
     """
 
-    name: ClassVar[str] = "no-carry"  # type: ignore[assignment]  # serves the property
+    name: ClassVar[str] = "no-carry"
     questions: ClassVar[tuple[str, ...]] = ("digits",)
 
     def chance(self, length: int) -> dict[str, float]:
@@ -70,7 +70,7 @@ class CarryOnly(Half):
     '<bos> 0 0 7 + 6 7 3 = 0 1 0 0 <end>'
     """
 
-    name: ClassVar[str] = "carry-only"  # type: ignore[assignment]  # serves the property
+    name: ClassVar[str] = "carry-only"
     questions: ClassVar[tuple[str, ...]] = ("carries",)
 
     def chance(self, length: int) -> dict[str, float]:
