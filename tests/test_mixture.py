@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy, evaluation_set
 from lengthlab.models import AdaptiveTemperature, lstm, transformer
+from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
 from lengthlab.tasks import IGNORE, Batch, Mixture, ModuloRecall, modulo, recall
 from lengthlab.tasks.batch import join
 from lengthlab.tasks.card import card
 from lengthlab.training import train
+from lengthlab.training.data import Data
 from lengthlab.training.mastery import Mastery
 from lengthlab.training.state import TrainState
 from small_runs import CPU, small_model
@@ -165,3 +168,111 @@ def test_tasks_with_and_without_position_ids_mix() -> None:
 def test_a_mixture_has_a_card() -> None:
     made = card(Mixture(TASKS))
     assert set(made.trivial["always the commonest answer"]) == {"modulo/modulo", "recall/recall", "all"}
+
+
+SHORT_AND_LONG = Mixture(TASKS, (1, 3), lengths=((), (6, 8)))
+
+
+def test_a_helper_is_trained_at_lengths_of_its_own_and_measured_at_those_of_the_run(tmp_path: Path) -> None:
+    run = Run(SHORT_AND_LONG, small_model(), end_to_end(2), lengths=(1, 3), batch=8, evaluate=(3,))
+    assert Run.from_json(run.to_json()) == run
+    data = Data(run, run.schedule.phases[0], run.network(), CPU)
+    for tokens_T in data.block(0).steps.tokens_BT.flatten(0, 1):
+        tag, *words = SHORT_AND_LONG.decode(tokens_T)
+        pairs = sum(word.startswith("k") for word in words) - (tag == "<task:recall>")
+        assert pairs in (range(6, 9) if tag == "<task:recall>" else range(1, 4))
+    (batch,) = evaluation_set(SHORT_AND_LONG, 3, samples=8)
+    assert set(batch.length_B.tolist()) == {10, 11}  # <task:…> <bos>, three pairs, a question
+    assert (run.trained, run.drawn) == ((1, 8), (1, 8))
+
+
+def test_a_phase_has_lengths_of_its_own_for_each_task() -> None:
+    phases = (Phase(2, 1e-2, mixture_lengths=((2, 2), ())), Phase(2, 1e-2))
+    run = Run(replace(SHORT_AND_LONG, measured=(1, 0)), small_model(), Schedule("two", phases), lengths=(1, 3), batch=4)
+    assert Run.from_json(run.to_json()) == run
+    first, second = (run.task_in(phase) for phase in phases)
+    assert isinstance(first, Mixture)
+    assert isinstance(second, Mixture)
+    assert first.ranges((1, 3)) == {"modulo": (2, 2), "recall": (1, 3)}
+    assert second.ranges((1, 3)) == {"modulo": (1, 3), "recall": (6, 8)}
+    assert (run.trained, run.drawn) == ((1, 3), (1, 8))
+
+
+def test_what_is_measured_has_shares_of_its_own_and_need_not_be_what_is_trained() -> None:
+    mixture = Mixture((modulo(keys=32), recall(keys=4)), (1, 9), measured=(1, 0))
+    assert mixture.longest == 32
+    assert mixture.chances(9)["all"] == 0.1
+    network = lstm(8).build(mixture.vocabulary)
+    counts = accuracy(network, mixture, [9], samples=40)
+    assert {count.question: count.total for count in counts} == {"modulo/modulo": 40, "all": 40}
+    alone = accuracy(network, mixture.alone("recall"), [4], samples=40)
+    assert {count.question: count.total for count in alone} == {"recall/recall": 40, "all": 40}
+    with pytest.raises(LabError, match="no task of the mixture is called 'recal'"):
+        mixture.alone("recal")
+
+
+def test_a_mixture_without_the_new_fields_is_kept_as_it_was() -> None:
+    assert set(Run(Mixture(TASKS), lstm(8), end_to_end(2), lengths=(1, 2)).to_json()["task"]) == {
+        "kind",
+        "tasks",
+        "weights",
+        "tag",
+    }
+    phase = Run(Mixture(TASKS), lstm(8), end_to_end(2), lengths=(1, 2)).to_json()["schedule"]["phases"][0]
+    assert "mixture_lengths" not in phase
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"lengths": ((1, 2),)}, r"task.lengths must be \[shortest, longest\] or \[\] for each of 2 tasks"),
+        ({"lengths": ((), (3, 1))}, r"task.lengths of 'recall' must be \[shortest, longest\], not \[3, 1\]"),
+        ({"lengths": ((), (1, 99))}, "length 99: task 'recall' reaches 16 at most"),
+        ({"lengths": (1, 2)}, "task.lengths must be"),
+        ({"measured": (0, 0)}, "task.measured must be a share"),
+        ({"measured": (1,)}, "task.measured must be a share"),
+    ],
+)
+def test_lengths_and_shares_that_cannot_be_are_refused(fields: dict[str, Any], text: str) -> None:
+    with pytest.raises(LabError, match=text):
+        Mixture((modulo(keys=16), recall(keys=16)), **fields)
+
+
+def test_a_helper_that_has_not_the_lengths_it_would_be_trained_on_is_refused() -> None:
+    mixture = Mixture((modulo(keys=32), recall(keys=4)), measured=(1, 0))
+    with pytest.raises(LabError, match=r"length 9: task 'recall' reaches 4 at most .* mixture_lengths"):
+        Run(mixture, lstm(8), end_to_end(2), lengths=(1, 9))
+    Run(replace(mixture, lengths=((), (1, 4))), lstm(8), end_to_end(2), lengths=(1, 9), evaluate=(18,))
+
+
+def test_a_file_mixes_a_users_task_with_ours_and_its_phases_have_shares_and_lengths(tmp_path: Path) -> None:
+    (tmp_path / "parity_task.py").write_text((Path(__file__).parents[1] / "examples" / "parity_task.py").read_text())
+    (tmp_path / "run.toml").write_text(
+        """
+        [run]
+        model = { name = "lstm", width = 8 }
+        lengths = [1, 3]
+        batch = 4
+        evaluate = [5]
+        [run.task]
+        name = "mixture"
+        tasks = ["parity_task.py:Parity", { name = "recall", keys = 16 }]
+        weights = [1, 2]
+        tag = false
+        lengths = [[], [4, 6]]
+        measured = [1, 0]
+        [run.schedule]
+        kind = "schedule"
+        name = "two shares"
+        [[run.schedule.phases]]
+        length = 2
+        mixture = [1, 1]
+        mixture_lengths = [[], [7, 7]]
+        [[run.schedule.phases]]
+        length = 2
+        """
+    )
+    (run,) = read_plan(tmp_path / "run.toml")
+    assert run.drawn == (1, 7)
+    assert [run.task_in(phase).lengths for phase in run.schedule.phases] == [((), (7, 7)), ((), (4, 6))]  # type: ignore[attr-defined]
+    assert {count.question for count in train(run, tmp_path).counts} == {"parity/parity", "all"}

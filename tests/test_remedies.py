@@ -83,6 +83,7 @@ def broken_stick(z: list[float], i: int, module: nn.Module) -> list[float]:
 WEIGHTS: dict[str, Callable[[list[float], int, nn.Module], list[float]]] = {
     "none": softmax,
     "log-n": softmax,
+    "tempered": softmax,
     "adaptive-temperature": sharpened,
     "entmax": entmax,
     "adaptive-entmax": entmax,
@@ -94,6 +95,8 @@ def factor(scores: str, module: nn.Module, x_D: Tensor, i: int, h: int) -> float
     """By which the query of a head at token i is multiplied."""
     if scores == "log-n":
         return float(module.scores.scale_H[h]) * math.log(i + 1)
+    if scores == "tempered":
+        return 1 + float(module.scores.tau_H[h]) * math.log(i + 1)
     if scores == "adaptive-entmax":
         growth, power = float(module.scores.growth(x_D)[h]), float(module.scores.power(x_D)[h])
         return 1.0 + math.log1p(math.exp(growth)) * math.log(max(i + 1, 2)) ** (2.0 * math.tanh(power))

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from lengthlab.errors import LabError, a_kind, nearest, require
+from lengthlab.experiments.association import ASSOCIATION
+from lengthlab.experiments.auxiliary import AUXILIARY
 from lengthlab.experiments.born import BORN
 from lengthlab.experiments.coupling import COUPLING
 from lengthlab.experiments.crasp import CRASP
@@ -11,6 +13,7 @@ from lengthlab.experiments.drawing import Grid as Grid
 from lengthlab.experiments.drawing import Strip as Strip
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.hard_states import HARD_STATES
+from lengthlab.experiments.hints import HINTS
 from lengthlab.experiments.long_memory import LONG_MEMORY
 from lengthlab.experiments.needles import NEEDLES
 from lengthlab.experiments.passkey import PASSKEY
@@ -33,7 +36,8 @@ from lengthlab.spec.source import is_reference, load_reference
 
 _PAPERS = (DAT, FAR, REMEDIES, PLATEAU, BORN, CRASP, COUPLING)
 _MEMORY = (RECURRENCES_STUDY, HARD_STATES, PASSKEY, NEEDLES, VARIABLE_TRACKING, LONG_MEMORY)
-for _study in (*_PAPERS, *_MEMORY, RULES):
+_HELPED = (HINTS, ASSOCIATION, AUXILIARY)
+for _study in (*_PAPERS, *_MEMORY, RULES, *_HELPED):
     register(Study, _study.name, lambda study=_study: study)
 
 

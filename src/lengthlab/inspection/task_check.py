@@ -72,7 +72,8 @@ def examine_task(task: Task, lengths: Sequence[int]) -> None:
     """The quick part, at these lengths: raise the first thing that does not hold. Of a mixture, every task that is not ours."""
     if isinstance(task, Mixture):
         for each in task.tasks:
-            examine_task(each, lengths)
+            reached = [n for n in lengths if each.shortest <= n <= (each.longest or n)]
+            examine_task(each, reached or [each.shortest])
         return
     if is_ours(type(task)):
         return

@@ -27,6 +27,7 @@ from lengthlab.models.attention.rope import SlowRope as SlowRope
 from lengthlab.models.attention.scores import LogN as LogN
 from lengthlab.models.attention.scores import PlainScores as PlainScores
 from lengthlab.models.attention.scores import Scores as Scores
+from lengthlab.models.attention.scores import Tempered as Tempered
 from lengthlab.models.attention.sharpening import sharpened as sharpened
 from lengthlab.models.attention.softmax import Attention as Attention
 from lengthlab.models.attention.stick_breaking import StickBreaking as StickBreaking
@@ -141,6 +142,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
     Scores: {
         "none": PlainScores,
         "log-n": LogN,
+        "tempered": Tempered,
         "adaptive-temperature": AdaptiveTemperature,
         "entmax": Entmax,
         "adaptive-entmax": AdaptiveEntmax,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -101,14 +101,28 @@ class Run:
         self.task.check_length(shortest)
         self.task.check_length(longest)
         asked = phase.asks or self.task.questions
-        if phase.mixture:
+        if phase.mixture or phase.mixture_lengths:
             require(isinstance(self.task, Mixture), f"a phase has a mixture, and task '{self.task.name}' is none")
-        if isinstance(self.task, Mixture):
-            asked = tuple(question for question in asked if question in cast(Mixture, self.task_in(phase)).drawn)
+        mixed = self.task_in(phase)
+        if isinstance(mixed, Mixture):
+            asked = tuple(question for question in asked if question in mixed.drawn)
             require(len(asked) > 0, f"a phase asks {', '.join(phase.asks)} alone, and no sample of it does: mind its mixture")
+            self._check_parts_reach(mixed, (shortest, longest))
         if isinstance(phase.length, Mastered):
             self._check_mastered(phase.length, asked, longest)
         self._check_parts(phase, blueprint)
+
+    def _check_parts_reach(self, mixed: Mixture, usual: tuple[int, int]) -> None:
+        """Every task of a mixture that is drawn has the lengths that it is trained on."""
+        tasks = {task.name: task for task in mixed.tasks}
+        for name, lengths in mixed.ranges(usual).items():
+            for length in lengths:
+                try:
+                    tasks[name].check_length(length)
+                except LabError as error:
+                    raise LabError(
+                        f"{error}; lengths of its own are given by task.lengths or a phase's mixture_lengths"
+                    ) from None
 
     def _check_parts(self, phase: Phase, blueprint: nn.Module) -> None:
         """What is off is there, and so is what has a rate, one rate each."""
@@ -177,14 +191,30 @@ class Run:
         return bisect_right(self.ends, clock)
 
     def task_in(self, phase: Phase) -> Task:
-        """The task with the shares that a phase gives its parts, where it is a mixture."""
-        return self.task.weighted(phase.mixture) if isinstance(self.task, Mixture) and phase.mixture else self.task
+        """The task with the shares and lengths that a phase gives its parts, where it is a mixture."""
+        if not isinstance(self.task, Mixture):
+            return self.task
+        return self.task.weighted(phase.mixture, phase.mixture_lengths)
 
     @property
     def trained(self) -> tuple[int, int]:
-        """The shortest and the longest length that some phase trains on."""
-        ranges = [phase.lengths or self.lengths for phase in self.schedule.phases]
-        return min(shortest for shortest, _ in ranges), max(longest for _, longest in ranges)
+        """The shortest and the longest length that some phase trains on; of a mixture, those of tasks that are measured."""
+        asked = {task.name for task in self.task.asked_tasks} if isinstance(self.task, Mixture) else {""}
+        return _around([lengths for name, lengths in self._ranges if name in asked] or [self.lengths])
+
+    @property
+    def drawn(self) -> tuple[int, int]:
+        """The same of all that is drawn in training."""
+        return _around([lengths for _, lengths in self._ranges])
+
+    @property
+    def _ranges(self) -> list[tuple[str, tuple[int, int]]]:
+        """The lengths of each phase, by task in a mixture."""
+        found: list[tuple[str, tuple[int, int]]] = []
+        for phase in self.schedule.phases:
+            task, usual = self.task_in(phase), phase.lengths or self.lengths
+            found += task.ranges(usual).items() if isinstance(task, Mixture) else [("", usual)]
+        return found
 
     @property
     def measured_at(self) -> tuple[int, ...]:
@@ -222,6 +252,11 @@ class Run:
             return cls(**{name: content.from_json(data[name], data["files"]) for name in names})
         except (KeyError, TypeError, ValueError) as error:
             raise LabError(f"not the content of a run: {type(error).__name__} {error}") from None
+
+
+def _around(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The least and the greatest of several ranges."""
+    return min(shortest for shortest, _ in ranges), max(longest for _, longest in ranges)
 
 
 def blueprint_of(model: Any, vocabulary: int) -> nn.Module:

@@ -86,8 +86,8 @@ STATE = ("<state>",)
 class Phase:
     """`off`: names of parts that are switched off. `asks`: questions that count in the loss; none named means all, `STATE` what
     the task calls its state. `lengths`: those of the sequences, where they are not the run's. `mixture`: the shares of the
-    tasks of a mixture, where they are not its own. `opens`: how attention opens meanwhile, layer by layer, by chance or through
-    a window, where it is neither off nor on.
+    tasks of a mixture, where they are not its own; `mixture_lengths` their lengths, a pair or nothing for each. `opens`: how
+    attention opens meanwhile, layer by layer, by chance or through a window, where it is neither off nor on.
     """
 
     length: Duration
@@ -97,6 +97,7 @@ class Phase:
     lengths: tuple[int, int] | None = field(default=None, metadata={"added": "0.2"})
     mixture: tuple[float, ...] = field(default=(), metadata={"added": "0.2"})
     opens: Gradual | None = field(default=None, metadata={"added": "0.3"})
+    mixture_lengths: tuple[tuple[int, ...], ...] = field(default=(), metadata={"added": "0.3"})
 
     def __post_init__(self) -> None:
         require_names(self.off, "off")
@@ -107,6 +108,9 @@ class Phase:
         require(shares, f"the mixture of a phase must be a list of shares, one a task, not {self.mixture!r}")
         for share in self.mixture:
             require_number(share, "a share of a mixture", least=0)
+        own = self.mixture_lengths
+        pairs = isinstance(own, (list, tuple)) and all(isinstance(each, (list, tuple)) for each in own)
+        require(pairs, f"the mixture_lengths of a phase must be [shortest, longest] or [] for each task, not {own!r}")
         gradual = self.opens is None or isinstance(self.opens, Gradual)
         require(gradual, f"opens must be a Layers, Chance or Window of lengthlab.gradual, not {a_kind(self.opens)}")
         require(not (self.off and self.opens), "a phase has parts that are off, or that open, not both: leave out off or opens")
@@ -114,7 +118,8 @@ class Phase:
         lr = {part: _rate(rate) for part, rate in lr.items()} if isinstance(lr, Mapping) else _rate(lr)
         lengths = None if self.lengths is None else tuple(self.lengths)
         lists = {"off": tuple(self.off), "asks": tuple(self.asks), "mixture": tuple(map(float, self.mixture))}
-        for name, value in (lists | {"lr": lr, "lengths": lengths}).items():
+        plain = {"lr": lr, "lengths": lengths, "mixture_lengths": tuple(map(tuple, own))}
+        for name, value in (lists | plain).items():
             object.__setattr__(self, name, value)  # 1 and 1.0, list and tuple are one content
         if not isinstance(self.length, (Epochs, Mastered)):
             _check_length("length", self.length)
@@ -207,8 +212,9 @@ def delayed(
     [{'rest': 0.001}, {'rest': 0.001, 'lstm': 0.0005}]
     >>> import lengthlab as ll
     >>> task, model = ll.tasks.ModuloRecall(), ll.models.hybrid_block(width=16)
-    >>> ll.Run(task, model, delayed(2_000, joint=16_000)).schedule.phases[0]
-    Phase(length=2000, lr=0.0001, off=('attention',), asks=('modulo',), lengths=None, mixture=(), opens=None)
+    >>> first = ll.Run(task, model, delayed(2_000, joint=16_000)).schedule.phases[0]
+    >>> first.length, first.lr, first.off, first.asks
+    (2000, 0.0001, ('attention',), ('modulo',))
     >>> ll.Run(task, model, delayed(joint=16_000)).schedule.phases[0].length
     Mastered(question='modulo', accuracy=0.99, times=1, looks=3, every=100, limit=20000)
     """

@@ -6,13 +6,21 @@ from typing import Any
 from lengthlab.registry import register_all
 from lengthlab.tasks.addition import Addition as Addition
 from lengthlab.tasks.addition import multi_addition as multi_addition
+from lengthlab.tasks.association import CarryOnly as CarryOnly
+from lengthlab.tasks.association import NoCarry as NoCarry
 from lengthlab.tasks.automaton import Automaton as Automaton
 from lengthlab.tasks.batch import IGNORE as IGNORE
 from lengthlab.tasks.batch import Batch as Batch
 from lengthlab.tasks.binary_addition import BinaryAddition as BinaryAddition
 from lengthlab.tasks.copying import Copy as Copy
 from lengthlab.tasks.copying import Reverse as Reverse
+from lengthlab.tasks.count import Count as Count
+from lengthlab.tasks.count import Fill as Fill
 from lengthlab.tasks.group_recall import GroupRecall as GroupRecall
+from lengthlab.tasks.helper import Helper as Helper
+from lengthlab.tasks.helper import PlaceParity as PlaceParity
+from lengthlab.tasks.helper import Predecessor as Predecessor
+from lengthlab.tasks.helper import Successor as Successor
 from lengthlab.tasks.language import Language as Language
 from lengthlab.tasks.language import dyck as dyck
 from lengthlab.tasks.language import repeated as repeated
@@ -59,8 +67,10 @@ from lengthlab.tasks.rules import base_9_rule as base_9_rule
 from lengthlab.tasks.rules import coin_flips_rule as coin_flips_rule
 from lengthlab.tasks.rules import digit_sum_rule as digit_sum_rule
 from lengthlab.tasks.rules import last_letters_rule as last_letters_rule
+from lengthlab.tasks.running_sum import RunningSum as RunningSum
 from lengthlab.tasks.sorting import Sort as Sort
 from lengthlab.tasks.state_recall import StateRecall as StateRecall
+from lengthlab.tasks.subsequence import Subsequence as Subsequence
 from lengthlab.tasks.task import ALL as ALL
 from lengthlab.tasks.task import Task as Task
 from lengthlab.tasks.variable_tracking import VariableTracking as VariableTracking
@@ -98,6 +108,18 @@ RULES: dict[str, Callable[..., Task]] = {
     "rule-digit-sum": digit_sum_rule,
     "rule-programs": RulePrograms,
 }
+HELPERS: dict[str, Callable[..., Task]] = {
+    "successor": Successor,
+    "predecessor": Predecessor,
+    "count": Count,
+    "fill": Fill,
+    "place-parity": PlaceParity,
+    "subsequence": Subsequence,
+    "no-carry": NoCarry,
+    "carry-only": CarryOnly,
+    "running-sum": RunningSum,
+}
+"""Of other tasks: made to be mixed with these."""
 LANGUAGES: dict[str, Callable[..., Task]] = {
     "language": Language,
     "tomita-1": tomita_1,
@@ -132,6 +154,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         **COPYING,
         **COUNTING,
         **RULES,
+        **HELPERS,
         **LANGUAGES,
     },
     Automaton: {"automaton": Automaton},

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 import torch.nn.functional as F
@@ -54,7 +54,7 @@ class Addition(Coupled):
     shorter: bool = True
     hints: bool = False
 
-    questions = ("sum",)
+    questions: ClassVar[tuple[str, ...]] = ("sum",)
 
     def __post_init__(self) -> None:
         require_whole(self.operands, "task.operands", 2, MOST)
@@ -95,14 +95,22 @@ class Addition(Coupled):
         digits_BR = self._digits(n_B, generator)
         number_RBN = [draw_numbers(digits_B, longest, generator) for digits_B in digits_BR.unbind(dim=1)]
         column_BC = F.pad(torch.stack(number_RBN).sum(dim=0), (0, self.beyond))
-        sum_BC = carry(column_BC, largest=9 * self.operands)
+        sum_BC = self.total(column_BC)
         start_B = self.starts(n_B, generator) if self.placed or self.hints else torch.zeros_like(n_B)
 
         read = [mark(BOS, n_B)]
         for number_BN, sign in zip(number_RBN, [*[PLUS] * (self.operands - 1), EQUALS], strict=True):
             read += [self._number(number_BN, n_B, start_B), mark(sign, n_B, start_B)]
         answer = [self._number(sum_BC, n_B + self.beyond, start_B, self.reverse), mark(END, n_B)]
-        return write(read, answer, "sum", self.placed)
+        return write(read, answer, self.questions[0], self.placed)
+
+    def total(self, column_BC: Tensor) -> Tensor:
+        """digit_BC of what is to be said, units first, where the digits of all operands add up to these in each column."""
+        return carry(column_BC, largest=9 * self.operands)
+
+    def total_of(self, terms: Sequence[str]) -> str:
+        """The same in plain Python, units last, from the operands as they are written."""
+        return str(sum(map(int, terms))).zfill(len(terms[0]) + self.beyond)
 
     def _digits(self, n_B: Tensor, generator: Generator) -> Tensor:
         """digits_BR: how many digits each operand has before it is padded."""
@@ -126,14 +134,14 @@ class Addition(Coupled):
         equals = words.index("=")
         numbers = " ".join(words[1:equals]).split("+")
         terms = ["".join(word for word in number.split() if word in DIGITS) for number in numbers]
-        total = str(sum(map(int, terms))).zfill(len(terms[0]) + self.beyond)
+        total, question = self.total_of(terms), self.questions[0]
         written = total[::-1] if self.reverse else total
         if not self.hints:
-            return {"sum": (*written, "<end>")}
+            return {question: (*written, "<end>")}
         units = int(words[equals - 2].removeprefix("i"))  # the hint before the last digit of the last operand
         hints = [f"i{units + place}" for place in range(len(total))]
         hints = hints if self.reverse else hints[::-1]
-        return {"sum": (*(word for pair in zip(hints, written, strict=True) for word in pair), "<end>")}
+        return {question: (*(word for pair in zip(hints, written, strict=True) for word in pair), "<end>")}
 
 
 def multi_addition(

@@ -1,18 +1,18 @@
-"""Several tasks as one: every sample is of one of them, by weights that a phase of the schedule may change.
+"""Several tasks as one: every sample is of one of them, by weights and at lengths that a phase of the schedule may change.
 
-Shapes: B samples, T tokens, V words of a task.
+Shapes: B samples, C of them of one task, T tokens, V words of a task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from lengthlab.errors import require, require_number
+from lengthlab.errors import nearest, require, require_number, require_whole
 from lengthlab.tasks.batch import IGNORE, Batch, join, pad_tokens
 from lengthlab.tasks.task import ALL, Task
 
@@ -26,6 +26,10 @@ class Mixture(Task):
     `weights` are their shares of a batch, equal if not given. With `tag` a sequence begins with a word that names its task. A
     question is called `task/question`, and is counted over the samples that ask it.
 
+    `lengths`: for each task the shortest and the longest length that it is trained on, those of the run where that is empty: a
+    main task may be short and its helpers long. `measured`: the shares when measured, where they are not those of training;
+    (1, 0) measures the first task alone, in all samples, at lengths that the second need not have.
+
     >>> from lengthlab.tasks import modulo, recall
     >>> mixed = Mixture((modulo(keys=8), recall(keys=8)), weights=(3, 1))
     >>> batch = mixed.sample(4, (2, 2), torch.Generator().manual_seed(0))
@@ -36,6 +40,8 @@ class Mixture(Task):
     tasks: tuple[Task, ...]
     weights: tuple[float, ...] = ()
     tag: bool = True
+    lengths: tuple[tuple[int, ...], ...] = field(default=(), metadata={"added": "0.3"})
+    measured: tuple[float, ...] = field(default=(), metadata={"added": "0.3"})
 
     def __post_init__(self) -> None:
         tasks = isinstance(self.tasks, (list, tuple)) and all(isinstance(task, Task) for task in self.tasks)
@@ -43,22 +49,61 @@ class Mixture(Task):
         names = [task.name for task in self.tasks]
         require(len(names) >= 2, "a mixture is of two tasks or more")
         require(len(set(names)) == len(names), f"tasks of a mixture need names of their own, not {', '.join(names)}")
-        for weight in self.weights:
-            require_number(weight, "each of task.weights", least=0)
-        weights = tuple(map(float, self.weights or [1.0] * len(names)))
-        object.__setattr__(self, "weights", weights)
-        fits = len(weights) == len(names) and all(weight >= 0 for weight in weights) and sum(weights) > 0
+        object.__setattr__(self, "weights", self._shares(self.weights or [1.0] * len(names), "weights"))
+        object.__setattr__(self, "measured", self._shares(self.measured, "measured") if self.measured else ())
+        object.__setattr__(self, "lengths", self._own_lengths())
         alike = len({task.free_running for task in self.tasks}) == 1
         require(alike, "tasks that are evaluated on what the model says itself do not mix with others: evaluate them alone")
-        require(fits, f"task.weights must be a share of at least 0 for each of {len(names)} tasks, not {list(weights)}")
+
+    def _shares(self, given: Sequence[float], name: str) -> tuple[float, ...]:
+        """One for each task, none below 0 and not all 0."""
+        for share in given:
+            require_number(share, f"each of task.{name}", least=0)
+        shares = tuple(map(float, given))
+        fits = len(shares) == len(self.tasks) and sum(shares) > 0
+        require(fits, f"task.{name} must be a share of at least 0 for each of {len(self.tasks)} tasks, not {list(shares)}")
+        return shares
+
+    def _own_lengths(self) -> tuple[tuple[int, ...], ...]:
+        """One pair for each task, or an empty one where it has those of the run."""
+        own = self.lengths
+        pairs = isinstance(own, (list, tuple)) and all(isinstance(each, (list, tuple)) and len(each) in (0, 2) for each in own)
+        form = f"[shortest, longest] or [] for each of {len(self.tasks)} tasks"
+        require(pairs and len(own) in (0, len(self.tasks)), f"task.lengths must be {form}, not {own!r}")
+        for task, pair in zip(self.tasks, own, strict=False):
+            for length in pair:
+                require_whole(length, f"each of task.lengths of '{task.name}'", 1)
+                task.check_length(length)
+            ascending = not pair or pair[0] <= pair[1]
+            require(ascending, f"task.lengths of '{task.name}' must be [shortest, longest], not {list(pair)}")
+        return tuple(map(tuple, own)) if any(own) else ()
 
     @property
     def as_measured(self) -> Mixture:
-        return replace(self, tasks=tuple(task.as_measured for task in self.tasks))
+        return replace(self, tasks=tuple(task.as_measured for task in self.tasks), weights=self.measured or self.weights)
 
-    def weighted(self, weights: Sequence[float]) -> Mixture:
-        """The same tasks in other shares."""
-        return replace(self, weights=tuple(weights))
+    def weighted(self, weights: Sequence[float] = (), lengths: Sequence[Sequence[int]] = ()) -> Mixture:
+        """The same tasks in other shares and at other lengths, where some are given; measured as they are drawn."""
+        own, shares = tuple(tuple(pair) for pair in lengths) or self.lengths, tuple(weights) or self.weights
+        return replace(self, weights=shares, lengths=own, measured=shares if self.measured else ())
+
+    def alone(self, name: str) -> Mixture:
+        """One task in the words of the mixture, with its tag: what a model of the mixture is asked to measure that task.
+
+        >>> from lengthlab.tasks import modulo, recall
+        >>> Mixture((modulo(), recall())).alone("recall").weights
+        (0.0, 1.0)
+        """
+        names = [task.name for task in self.tasks]
+        require(name in names, f"no task of the mixture is called '{name}'; {nearest(name, names)}")
+        shares = tuple(float(name == each) for each in names)
+        return replace(self, weights=shares, measured=shares)
+
+    def ranges(self, usual: tuple[int, int]) -> dict[str, tuple[int, int]]:
+        """Of every task that has a share the lengths that it is trained on, where a run or a phase has these."""
+        own = self.lengths or [()] * len(self.tasks)
+        pairs = {task.name: pair or usual for task, pair, share in zip(self.tasks, own, self.weights, strict=True) if share}
+        return {name: (pair[0], pair[1]) for name, pair in pairs.items()}
 
     @property
     def drawn(self) -> tuple[str, ...]:
@@ -94,26 +139,55 @@ class Mixture(Task):
         return tuple(dict.fromkeys([pad, *tags, *(word for task in self.tasks for word in task.words[1:])]))
 
     @property
+    def asked_tasks(self) -> tuple[Task, ...]:
+        """Those that are measured: all of them, where `measured` says nothing."""
+        shares = self.measured or [1.0] * len(self.tasks)
+        return tuple(task for task, share in zip(self.tasks, shares, strict=True) if share)
+
+    @property
     def shortest(self) -> int:
-        return max(task.shortest for task in self.tasks)
+        return max(task.shortest for task in self.asked_tasks)
 
     @property
     def longest(self) -> int | None:
-        return min((task.longest for task in self.tasks if task.longest is not None), default=None)
+        return min((task.longest for task in self.asked_tasks if task.longest is not None), default=None)
+
+    @property
+    def limit(self) -> str:
+        """Of the task that reaches least far."""
+        least = min((task for task in self.asked_tasks if task.longest is not None), key=lambda task: task.longest or 0)
+        return f"as '{least.name}' in it: {least.limit}"
+
+    @property
+    def floor(self) -> str:
+        """Of the task that begins last."""
+        last = max(self.asked_tasks, key=lambda task: task.shortest)
+        return f"as '{last.name}' in it: {last.floor}"
 
     def chance(self, length: int) -> Mapping[str, float]:
         each = {f"{task.name}/{question}": task.chance(length)[question] for task in self.tasks for question in task.questions}
-        shares = [weight / sum(self.weights) for weight in self.weights]
-        return each | {ALL: sum(share * task.chances(length)[ALL] for share, task in zip(shares, self.tasks, strict=True))}
+        shares = self.measured or self.weights
+        asked = [(share / sum(shares), task) for share, task in zip(shares, self.tasks, strict=True) if share]
+        return each | {ALL: sum(share * task.chances(length)[ALL] for share, task in asked)}
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
+        return self._drawn(n_B, generator, ())
+
+    def draw_training(self, n_B: Tensor, generator: Generator) -> Batch:
+        """The same; a task that has lengths of its own is drawn at these, evenly and by chance."""
+        return self._drawn(n_B, generator, self.lengths)
+
+    def _drawn(self, n_B: Tensor, generator: Generator, lengths: tuple[tuple[int, ...], ...]) -> Batch:
         start, turn = torch.rand(2, generator=generator, device=generator.device).tolist()
         task_B = _spread(len(n_B), self.weights, start, turn)
         pieces, order = [], []
         for number, task in enumerate(self.tasks):
             chosen = (task_B == number).nonzero()[:, 0]
             if len(chosen):
-                pieces.append(self._translated(task, task.draw(n_B[chosen], generator)))
+                own = lengths[number] if lengths else ()
+                # What is not measured need not have the lengths of what is, and is then drawn at the nearest that it has.
+                n_C = _between(len(chosen), own, generator) if own else n_B[chosen].clamp(task.shortest, task.longest)
+                pieces.append(self._translated(task, task.draw(n_C, generator)))
                 order.append(chosen)
         inverse_B = torch.cat(order).argsort().to(generator.device)
         return join(pieces).take(inverse_B)
@@ -149,6 +223,13 @@ class Mixture(Task):
                 if set(answers) == set(task.questions):
                     return {f"{task.name}/{question}": answer for question, answer in answers.items()}
         return {}
+
+
+def _between(size: int, lengths: Sequence[int], generator: Generator) -> Tensor:
+    """n_C, on the CPU: so many lengths of a range with both ends included, each drawn by itself."""
+    span = lengths[1] - lengths[0] + 1
+    share_C = torch.rand(size, generator=generator, device=generator.device).cpu()
+    return (lengths[0] + (share_C * span).long()).clamp(max=lengths[1])
 
 
 def _tag(task: Task) -> str:

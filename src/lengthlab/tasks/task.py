@@ -113,6 +113,10 @@ class Task(ABC):
         """The task that evaluation draws from: itself, unless something that training draws stands still there."""
         return self
 
+    def draw_training(self, n_B: Tensor, generator: Generator) -> Batch:
+        """What training draws: `draw`, unless something has lengths of its own there."""
+        return self.draw(n_B, generator)
+
     def tokens(self, length: int) -> int | None:
         """How many tokens every sequence of a length has, if that is known: then it is trained without padding."""
         return None

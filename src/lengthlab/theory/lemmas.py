@@ -212,7 +212,8 @@ def kind_of(task: Task) -> str:
     """
     if task.name in LANGUAGES and not _is_that_language(task):
         return ""
-    words = (task.name, getattr(task, "letters", ""), "coupled" if getattr(task, "positions", "") == "coupled" else "")
+    letters = "repeated" if getattr(task, "repeated", False) else getattr(task, "letters", "")
+    words = (task.name, letters, "coupled" if getattr(task, "positions", "") == "coupled" else "")
     return " ".join(filter(None, (*words, "hints" if getattr(task, "hints", False) else "")))
 
 

@@ -92,7 +92,7 @@ class Data:
         run = self.run
         self.generator.manual_seed(seed_for("data", run.seed) + number)
         n_B = torch.cat([spread(run.batch, self.lengths, self.generator) for _ in range(BLOCK)])
-        batch = self.task.draw(n_B, self.generator)
+        batch = self.task.draw_training(n_B, self.generator)
         self._check_positions(batch)
         return Block(self._padded(batch) if self.documents is None else self._row(batch, self.documents))
 

@@ -46,7 +46,7 @@ def _require(run: Run, needed: Mapping[str, int], device: str) -> None:
 
 def training_bytes(run: Run) -> dict[str, int]:
     """By what they are for: weights and tables, the data that is drawn at once, the logits of a step and their gradients."""
-    longest, questions = run.trained[1], len(run.task.questions)
+    longest, questions = run.drawn[1], len(run.task.questions)
     tokens, vocabulary = tokens_of(run.task, longest), run.task.vocabulary
     asked = 1 if isinstance(run.blueprint, Network) else tokens
     drawn = f"{BLOCK} batches of {run.batch} sequences of {tokens} tokens, which are drawn at once (batch, lengths)"

@@ -59,7 +59,7 @@ def reckoned_seconds(run: Run, device: str, done: int = 0) -> float:
 
 
 def _step_tokens(run: Run) -> float:
-    shortest, longest = (tokens_of(run.task, length) for length in run.trained)
+    shortest, longest = (tokens_of(run.task, length) for length in run.drawn)
     return run.batch * (shortest + longest) / 2
 
 

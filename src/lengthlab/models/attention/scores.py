@@ -60,6 +60,24 @@ class LogN:
         return _LogN(heads, self.first)
 
 
+@dataclass(frozen=True)
+class Tempered:
+    """Plain scores that are free to grow with the number of tokens to choose from: the query at token i times 1 + tau·log(i).
+
+    The tempered softmax of *Task Hinting* (Awasthi & Gupta 2023, arXiv 2310.00726) as one of its authors codes it elsewhere,
+    with the length of the whole sequence; here i is the number of tokens that a query sees. tau is learned for each head, and
+    starts at random, `deviation` around 0: a model starts from plain scores.
+    """
+
+    deviation: float = 0.02
+
+    def __post_init__(self) -> None:
+        require_number(self.deviation, "scores.deviation", least=0)
+
+    def build(self, heads: int, width: int) -> nn.Module:
+        return _Tempered(heads, self.deviation)
+
+
 class _Plain(nn.Module):
     in_pieces = True
 
@@ -78,3 +96,15 @@ class _LogN(nn.Module):
         # By the index, not by a task's own position id: it is the number of tokens to choose from.
         log_BQ = (layout.index_in_whole(q_BHQC.shape[2], q_BHQC.device) + 1).to(q_BHQC.dtype).log()
         return q_BHQC * (self.scale_H[:, None] * log_BQ[:, None])[..., None]
+
+
+class _Tempered(nn.Module):
+    in_pieces = True
+
+    def __init__(self, heads: int, deviation: float) -> None:
+        super().__init__()
+        self.tau_H = nn.Parameter(deviation * torch.randn(heads))
+
+    def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
+        log_BQ = (layout.index_in_whole(q_BHQC.shape[2], q_BHQC.device) + 1).to(q_BHQC.dtype).log()
+        return q_BHQC * (1 + self.tau_H[:, None] * log_BQ[:, None])[..., None]
