@@ -104,7 +104,7 @@ def _why(
         return _aimed(aim)
     if is_state and share is not None and share > 1 - ALONE:
         fresh = "a shortcut of attention's that ends with the training range"
-        return fresh, ["delay attention until the state is mastered (schedule delayed)", "no positions in attention"]
+        return fresh, ["delay attention until the state is mastered (schedule delayed)"]
     here = [state for state in states if (state.question, state.length) == (question, broken.length)]
     if here and here[0].right >= GOOD:
         told = f"the state is still right (a probe reads it in {here[0].right:.2f}), and what reads it is not"
