@@ -54,7 +54,8 @@ def _pathways(found: Diagnosis) -> Iterator[Block]:
     ]
     yield Heading("Who carries the answer")
     yield Table(header, tuple(rows))
-    samples = f"{min(row.samples for row in found.pathways)} to {max(row.samples for row in found.pathways)} samples a line"
+    fewest, most = (end(row.samples for row in found.pathways) for end in (min, max))
+    samples = f"{fewest} samples a line" if fewest == most else f"{fewest} to {most} samples a line"
     cut = {
         ATTENTION: "attention cut: nothing from the questions on sees what is before them",
         ANOTHER: "another's: the recurrence comes to the questions with the state of another sequence",
@@ -166,18 +167,22 @@ def _picture(picture: Picture) -> Iterator[tuple[Words, ...]]:
 
 def why_summary(found: Sequence[Diagnosis]) -> Page:
     """Several runs: where each was foretold to break, where it did, and how well the one ranks the other."""
-    pairs = [(each, line) for each in found for line in each.breakings]
-    rows = [
-        (each.run[:8], each.model, line.question, _length(line.predicted), line.rule, _length(line.measured, line.measured_to))
-        for each, line in sorted(pairs, key=lambda pair: pair[1].measured or pair[1].measured_to + 0.5)
-    ]
-    blocks: list[Block] = [
-        Table(("run", "model", "question", "foretold", "by", "measured"), tuple(rows)),
-        Text(_ranked([line for _, line in pairs])),
-    ]
+    blocks = list(foretold_table([(f"{each.run[:8]} {each.model}", each) for each in found]))
     for each in found if len(found) <= SAID else ():
         blocks += [Heading(f"{each.run[:8]}: {each.model} on {each.task}"), Text(each.words)]
     return Page("Why: where a question falls below 0.90, foretold from the training range and measured", tuple(blocks))
+
+
+def foretold_table(found: Sequence[tuple[str, Diagnosis]]) -> list[Block]:
+    """Of runs by name."""
+    pairs = [(name, line) for name, each in found for line in each.breakings]
+    pairs.sort(key=lambda pair: ranked(pair[1])[1])
+    rows = [
+        (name, line.question, _length(line.predicted), line.rule, _length(line.measured, line.measured_to))
+        for name, line in pairs
+    ]
+    header = ("run", "question", "foretold", "by", "measured")
+    return [Table(header, tuple(rows)), Text(_ranked([line for _, line in pairs]))]
 
 
 SAID = 6
@@ -194,7 +199,8 @@ def _ranked(lines: Sequence[Breaking]) -> str:
 def ranked(line: Breaking) -> tuple[float, float]:
     """Both lengths as they are ranked: what was measured ends somewhere, so both are taken to end there."""
     end = line.measured_to + 0.5
-    return min(line.predicted or end, end) if line.predicted is not None else end, end if line.measured is None else line.measured
+    foretold, measured = (end if each is None else min(each, end) for each in (line.predicted, line.measured))
+    return foretold, measured
 
 
 def _length(length: float | None, measured_to: int | None = None) -> str:
