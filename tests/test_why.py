@@ -105,7 +105,9 @@ def test_what_is_not_in_the_state_is_taken_to_end_with_the_range() -> None:
     assert foretell(short, in_state=True).length == 4
 
 
-@pytest.mark.parametrize(("shares", "length"), [([1, 1, 1], None), ([1, 0.8, 0.5], 14.14), ([0.5, 0.4, 0.3], 10), ([1, 0.8, 1], None)])
+@pytest.mark.parametrize(
+    ("shares", "length"), [([1, 1, 1], None), ([1, 0.8, 0.5], 14.14), ([0.5, 0.4, 0.3], 10), ([1, 0.8, 1], None)]
+)
 def test_where_it_did_break_is_read_between_lengths(shares: list[float], length: float | None) -> None:
     counts = [Count(n, "sum", int(1000 * share), 1000) for n, share in zip((10, 20, 40), shares, strict=True)]
     found = measured_length(counts, "sum")
@@ -144,7 +146,10 @@ def test_of_a_permutation_the_sign_may_be_left_and_of_a_sum_a_residue() -> None:
     task = GroupRecall("S3", keys=8, questions=("product",))
     token = {word: number for number, word in enumerate(task.words)}
     wanted = torch.tensor([token[word] for word in ("123", "231", "312", "132", "213", "321")] * 5)
-    said = torch.tensor([token["123"] if word in ("123", "231", "312") else token["132"] for word in ("123", "231", "312", "132", "213", "321")] * 5)
+    said = torch.tensor(
+        [token["123"] if word in ("123", "231", "312") else token["132"] for word in ("123", "231", "312", "132", "213", "321")]
+        * 5
+    )
     found = {each.what: each.right for each in remainders(task, "product", 9, said, wanted)}
     assert found["sign"] == 1.0
     assert found["answer 231"] == 0.0
@@ -169,7 +174,8 @@ def pathways(length: int, question: str, whole: float, **cut: float) -> Pathways
 
 def said(*rows: Pathways, aims: tuple[Aim, ...] = (), states: tuple[StateAt, ...] = (), state: tuple[str, ...] = ()) -> str:
     line = Breaking("q", "none", 0.0, 0.1, None, None, 40)
-    return paragraph((1, 10), ("q",), rows, aims, states, [line] if state else [], [], state)
+    found = Diagnosis("", "task", "model", (1, 10), 1.0, "", rows, aims, states, (line,) if state else ())
+    return paragraph(found, state)
 
 
 def test_words_follow_from_numbers() -> None:
@@ -210,7 +216,7 @@ def test_a_diagnosis_is_the_same_after_it_was_written(drifting: Diagnosis, tmp_p
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1}', '{"version": 1, "pathways": [{"length": "x"}]}'])
 def test_a_foreign_file_is_named_and_left_alone(text: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(LabError, match="why.json"):
+    with pytest.raises(LabError, match=r"why\.json"):
         read_diagnosis(Folder(tmp_path))
     assert (tmp_path / FILE).read_text() == text
 
@@ -230,7 +236,8 @@ def test_nothing_is_wider_than_80_columns(drifting: Diagnosis) -> None:
 def test_several_runs_are_ranked(drifting: Diagnosis) -> None:
     (line,) = drifting.breakings
     several = [
-        replace(drifting, breakings=(replace(line, predicted=10.0 * n, measured=12.0 * n, measured_to=200),)) for n in range(1, 7)
+        replace(drifting, breakings=(replace(line, predicted=10.0 * n, measured=12.0 * n, measured_to=200),))
+        for n in range(1, 7)
     ]
     assert "1.00" in as_text(why_summary(several))
     assert rank_correlation([(1, 4), (2, 3), (3, 2), (4, 1)]) == -1.0

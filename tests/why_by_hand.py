@@ -1,4 +1,4 @@
-"""Models whose answers are known because their weights were written by hand: by attention alone, by a counter, by one that drifts.
+"""Models whose answers are known, because they were written by hand: by attention alone, by a counter, by one that drifts.
 
 Shapes: B samples, T tokens, D width, V vocabulary.
 """

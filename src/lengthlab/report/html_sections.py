@@ -1,4 +1,4 @@
-"""The sections of a report as blocks and figures: overview, curves, training, why, selection rules, tasks and models, provenance."""
+"""The sections of a report as blocks and figures: overview, curves, training, why, rules, tasks and models, provenance."""
 
 from __future__ import annotations
 

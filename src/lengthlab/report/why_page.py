@@ -108,8 +108,8 @@ def _states(found: Diagnosis) -> Iterator[Block]:
     yield Heading("Is the state right")
     yield Table(("question", "n", "in range", "probe", "q"), tuple(rows))
     yield Text(
-        "Probe: right answers of a linear probe of the recurrence's state, fitted within the training range. q: how far a tenth "
-        "of the states have gone on the way to another answer's; above 1 they are there."
+        "Probe: right answers of a linear probe of the recurrence's state, fitted within the training range. q: how far a "
+        "tenth of the states have gone on the way to another answer's; above 1 they are there."
     )
     for each in found.breakings:
         yield Text(Span(_foretold(each), "emphasis"))
@@ -185,12 +185,15 @@ def foretold_table(found: Sequence[tuple[str, Diagnosis]]) -> list[Block]:
     return [Table(header, tuple(rows)), Text(_ranked([line for _, line in pairs]))]
 
 
+FEWEST = 5
 SAID = 6
 """Runs up to which their paragraphs are shown as well."""
 
 
 def _ranked(lines: Sequence[Breaking]) -> str:
     pairs = [ranked(line) for line in lines]
+    if len(pairs) < FEWEST:
+        return f"Rank correlations are told of {FEWEST} answers and more."
     found = rank_correlation(pairs)
     value = "none, because one of the two is all alike" if found is None else f"{found:.2f}"
     return f"Rank correlation of foretold and measured over {len(pairs)} answers, equal ones sharing their ranks: {value}."

@@ -1,6 +1,6 @@
-"""Why a run goes as far as it does, as data: what `lengthlab why` measured and what it says of it, in one file of the run's folder.
+"""Why a run goes as far as it does, as data: what `lengthlab why` measured and says of it, in one file of the run's folder.
 
-Numbers alone, and no torch: a report reads them without. The file says of which version it is; another version is measured anew.
+No torch: a report reads it without. The file says of which version it is; another version is measured anew.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Pathways:
 
     @property
     def attention_share(self) -> float | None:
-        """Of what is lost by a cut, attention's part: 1 where attention alone carries the answer, 0 where the state does, a half
-        where it takes both. None where there is nothing to lose, or where nothing is lost.
+        """Of what is lost by a cut, attention's part: 1 where attention alone carries the answer, 0 where the state does, a
+        half where it takes both. None where there is nothing to lose, or where nothing is lost.
 
         >>> Pathways(10, "recall", 100, 0.1, 1.0, {"attention": 0.1, "another": 1.0}).attention_share
         1.0
@@ -148,13 +148,13 @@ class Diagnosis:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Diagnosis:
         """ValueError, TypeError or KeyError where it is none."""
-        known = {name: tuple(_made(kind, each) for each in data[name]) for name, kind in KINDS.items()}
-        plain = {name: str(data[name]) for name in ("run", "task", "model", "words")}
+        known: dict[str, Any] = {name: tuple(_made(kind, each) for each in data[name]) for name, kind in KINDS.items()}
+        known |= {name: str(data[name]) for name in ("run", "task", "model", "words")}
         shortest, longest = map(int, data["trained"])
         if data["version"] != VERSION or not 1 <= shortest <= longest:
             raise ValueError
         notes = tuple(map(str, data["notes"]))
-        return cls(trained=(shortest, longest), seconds=float(data["seconds"]), notes=notes, **plain, **known)
+        return cls(trained=(shortest, longest), seconds=float(data["seconds"]), notes=notes, **known)
 
 
 KINDS: dict[str, Any] = {

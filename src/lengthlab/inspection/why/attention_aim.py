@@ -1,7 +1,8 @@
 """Is attention sharp: what heads weigh where a question is answered that one position decides.
 
-Which position that is, the task's own plain-Python answer tells: change a word for the one that stands there in another sequence,
-and see whether the answer changes. A question that hangs on more than a few positions has no right one, and is not asked here.
+Which position that is, the task's own plain-Python answer tells: change a word for the one that stands there in another
+sequence, and see whether the answer changes. A question that hangs on more than a few positions has
+no right one, and is not asked here.
 
 Shapes: B samples, T tokens, H heads.
 """
@@ -108,7 +109,7 @@ def look(network: nn.Module, parts: Parts, task: Task, group: Questions, questio
         watch.asked_B, watch.seen_BHT = at_B.to(device), None
     batch = Questions(group.batch.to(device), group.boundary)
     try:
-        logits(network, batch.read_BT, batch.layout)
+        logits(network, batch.read, batch.layout)
         weights = {name: watch.seen_BHT.float().cpu() for name, watch in watches.items() if watch.seen_BHT is not None}
     finally:
         for watch in watches.values():

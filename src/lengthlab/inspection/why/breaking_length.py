@@ -1,8 +1,8 @@
 """Where a model will break, from short sequences alone, and where it did.
 
-Two ways lead a state out of its place. It drifts: q (state_probe.py) grows with the length, and where it is above 1 a tenth of the
-states lie beyond a border. Or it slips: now and then, at any step, a state jumps to another one's place and stays there, while
-those around it hardly move; then as many are right at length t as have not slipped, (1 - s)^t. The one that comes first counts.
+Two ways lead a state out of its place. It drifts: q (state_probe.py) grows with the length, and where it is above 1 a tenth of
+the states lie beyond a border. Or it slips: now and then, at any step, a state jumps to another one's place and stays there,
+while those around it hardly move; then as many are right at length t as have not slipped, (1 - s)^t. What comes first counts.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from lengthlab.switch.band import Band
 
 
 class Watched(nn.Module):
-    """Scores of attention around the usual ones: weights as these have them, cut at a boundary, or seen where they are asked."""
+    """Scores of attention around the usual ones: weights as these have them, cut at a boundary, or seen where one is asked."""
 
     def __init__(self, usual: nn.Module) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def attention_cut(parts: Parts, boundary: int, shared_first: bool) -> Iterator[N
 
 @contextmanager
 def state_cut(parts: Parts, boundary: int, another: bool) -> Iterator[None]:
-    """Recurrences have, from the boundary on, the state of a sequence that begins there, or of another sequence of the batch."""
+    """Recurrences have, from the boundary on, the state of a sequence that begins there, or of another one of the batch."""
     with ExitStack() as stack:
         for module in parts.recurrences.values():
             time = 0 if isinstance(module, nn.RNNBase) and not module.batch_first else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from time import monotonic
 
 import torch
@@ -69,15 +70,13 @@ class _Look:
         require(len(fitting) > 0, "no length is short enough to be looked into: name some with --lengths")
         self.lengths = _thinned(fitting, trained[1])
         self.notes = [*_notes(parts, task), *_left_out(every, fitting)]
-        self.of_state = [question for question in (task.state or task.questions)]
+        self.of_state = list(task.state or task.questions)
         self.end = max((length for length in self.lengths if length <= trained[1]), default=self.lengths[0])
 
     def diagnosis(self, counts: Sequence[Count], run: str, model: str, began: float) -> Diagnosis:
         self.told("who carries the answer")
         early = self.trained[1]
-        pathways = [
-            row for n in self.lengths for row in pathways_at(self.network, self.parts, self.task, n, early)
-        ]
+        pathways = [row for n in self.lengths for row in pathways_at(self.network, self.parts, self.task, n, early)]
         self.pathways = pathways
         self.told("is the state right")
         probes = {question: self._probe(question) for question in self.of_state}
@@ -88,16 +87,13 @@ class _Look:
         self.told("what is left of it")
         left = [each for n in self.lengths for each in self._left(n)]
         pictures = self._pictures(probes, recalled)
-        words = paragraph(
-            self.trained, self.task.questions, pathways, aims, states, breakings, left, list(self.task.state)
-        )
-        return Diagnosis(
+        found = Diagnosis(
             run,
             self.task.name,
             model,
             self.trained,
             monotonic() - began,
-            words,
+            "",
             tuple(pathways),
             tuple(aims),
             tuple(states),
@@ -106,13 +102,12 @@ class _Look:
             tuple(pictures),
             tuple(self.notes),
         )
+        return replace(found, words=paragraph(found, self.task.state))
 
     def _probe(self, question: str) -> Probe | None:
         return fit_probe(self.network, self.parts, self.task, question, self.trained)
 
-    def _states(
-        self, probes: dict[str, Probe | None], counts: Sequence[Count]
-    ) -> tuple[list[StateAt], list[Breaking]]:
+    def _states(self, probes: dict[str, Probe | None], counts: Sequence[Count]) -> tuple[list[StateAt], list[Breaking]]:
         """At lengths of the range, at the others, and what the former foretell of the latter."""
         states: list[StateAt] = []
         breakings = []

@@ -1,4 +1,4 @@
-"""The two pathways by which a network can know what it read before: its attentions and its recurrences, found by what they are."""
+"""The two pathways by which a network can know what it read before: attention and recurrences, found by what they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from lengthlab.models.attention.softmax import _Attention
 from lengthlab.models.mixer import Mixer, is_switched_off
 from lengthlab.models.model import Network
 
-RECURRENT = re.compile(r"mamba|ssm|recurr|rglru|deltanet|linearattention|gatedlinear|rwkv|lstm|gru|retention|shortconv", re.IGNORECASE)
+RECURRENT = re.compile(
+    r"mamba|ssm|recurr|rglru|deltanet|linearattention|gatedlinear|rwkv|lstm|gru|retention|shortconv", re.IGNORECASE
+)
 """In the names of classes of models that are not of this package."""
 
 
@@ -37,10 +39,12 @@ def parts_of(network: nn.Module) -> Parts:
     >>> list(parts.recurrences), list(parts.weighed)
     (['body.residual.lstm'], ['body.attention.0.residual.attend'])
     """
-    working = {name: module for name, module in _working(network, "")}
+    working = dict(_working(network, ""))
     if not isinstance(network, Network):
         recurrent = {name: module for name, module in working.items() if _is_recurrent(module)}
-        outer = {name: module for name, module in recurrent.items() if not any(name.startswith(f"{each}.") for each in recurrent)}
+        outer = {
+            name: module for name, module in recurrent.items() if not any(name.startswith(f"{each}.") for each in recurrent)
+        }
         return Parts(recurrences=outer, foreign=True)
     mixers = {name: module for name, module in working.items() if isinstance(module, Mixer)}
     weighed = {name: module for name, module in mixers.items() if isinstance(module, _Attention)}

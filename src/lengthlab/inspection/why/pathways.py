@@ -69,7 +69,7 @@ def _cuts(parts: Parts, group: Questions, early: int | None) -> Mapping[str, Abs
 
 def shared_first(group: Questions) -> bool:
     """Whether all sequences begin with one token, which so tells nothing."""
-    first_B = group.read_BT[:, 0]
+    first_B = group.read[:, 0]
     return bool((first_B == first_B[0]).all())
 
 
@@ -82,14 +82,14 @@ def _tokens_read(task: Task, length: int) -> int | None:
 def said(network: nn.Module, group: Questions, task: Task) -> tuple[Tensor, dict[str, Tensor]]:
     """said_BQ where a sample is asked, and what each question wants there, on the CPU; some samples at a time."""
     device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
-    rows, tokens = group.read_BT.shape
+    rows, tokens = group.read.shape
     pieces = -(-rows // max(2, AT_ONCE // tokens))
     layout, wanted = layout_of(group.batch, task.questions)
     index_BQ = layout.index(tokens, torch.device("cpu"))
     found = []
     for piece in torch.arange(rows).chunk(max(1, min(pieces, rows // 2))):  # one alone has no other to change places with
         some = Layout(_some(layout.position_BT, piece, device), _some(layout.query_BQ, piece, device))
-        found.append(logits(network, group.read_BT[piece].to(device), some).argmax(dim=-1).cpu())
+        found.append(logits(network, group.read[piece].to(device), some).argmax(dim=-1).cpu())
     from_boundary = {name: target_BQ.where(index_BQ >= group.boundary, IGNORE) for name, target_BQ in wanted.items()}
     return torch.cat(found), from_boundary
 

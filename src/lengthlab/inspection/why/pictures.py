@@ -6,6 +6,7 @@ Shapes: T tokens, H heads, D width, C answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -102,7 +103,7 @@ def levels(share_T: Tensor, most: bool = True) -> str:
     tokens = len(share_T)
     if tokens > COLUMNS:
         edges = [round(tokens * column / COLUMNS) for column in range(COLUMNS + 1)]
-        pieces: Sequence[Tensor] = [share_T[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+        pieces: Sequence[Tensor] = [share_T[start:end] for start, end in pairwise(edges)]
         share_T = torch.stack([piece.max() if most else piece[-1] for piece in pieces])
     return "".join(str(min(9, int(share * 9 + 0.999) if most else round(share * 9))) for share in share_T.tolist())
 

@@ -1,7 +1,7 @@
 """What is left of an answer that is wrong: which quotient of its group survives, and which answers are still given rightly.
 
-A group is a sequence of coarser ones: of S3 there is the sign, of Z6 there are the residues modulo 2 and 3. They are found from the
-table of the group alone: every normal subgroup that one element generates makes one.
+Coarser groups may be left of a group: of S3 the sign, of Z6 the residues modulo 2 and 3. They are found from the table of the
+group alone: every normal subgroup that one element generates makes one.
 
 Shapes: G elements of a group, N samples.
 """

@@ -44,8 +44,8 @@ class Questions:
         return at_B + self.boundary, target_BT.gather(1, at_B[:, None])[:, 0]
 
     @property
-    def read_BT(self) -> Tensor:
-        """All tokens but the last, which nobody reads."""
+    def read(self) -> Tensor:
+        """tokens_BT, all but the last, which nobody reads."""
         return self.batch.tokens_BT[:, :-1]
 
     @property
@@ -55,9 +55,7 @@ class Questions:
         return Layout(None if position_BT is None else position_BT[:, :-1])
 
 
-def questions_at(
-    task: Task, length: int, samples: int = SAMPLES, seed: int = SEED, tokens: int = TOKENS
-) -> list[Questions]:
+def questions_at(task: Task, length: int, samples: int = SAMPLES, seed: int = SEED, tokens: int = TOKENS) -> list[Questions]:
     """The fixed samples of a length, together by where they are first asked; such that nobody else shares that with are left
     out.
 
@@ -80,7 +78,9 @@ def _together(batch: Batch) -> Iterator[Questions]:
     place_T = torch.arange(tokens)
     first_B = place_T.where(asked_BT, tokens).amin(dim=1)
     last_B = place_T.where(asked_BT, -1).amax(dim=1)
-    often = asked_BT.sum() > 0.5 * (last_B - first_B + 1).clamp(min=0).sum() and bool((2 * first_B < last_B).float().mean() > 0.5)
+    often = asked_BT.sum() > 0.5 * (last_B - first_B + 1).clamp(min=0).sum() and bool(
+        (2 * first_B < last_B).float().mean() > 0.5
+    )
     boundary_B = last_B if often else first_B
     for boundary in boundary_B.unique().tolist():  # type: ignore[no-untyped-call]
         rows = (boundary_B == boundary).nonzero()[:, 0]

@@ -1,8 +1,9 @@
 """Is the state right: a linear probe of what recurrences say where a question is asked, fitted on short sequences.
 
-The probe is linear discriminant analysis: states are whitened by how they scatter around the mean of their answer, and belong to
-the nearest mean. q is measured in the same space. How far a state has gone from its mean towards the border to another answer is
-1 at the border; q at a length is what a tenth of the samples exceed, so the probe is right in less than 0.90 where q is above 1.
+The probe is linear discriminant analysis: states are whitened by how they scatter around the mean of their answer, and belong
+to the nearest mean. q is measured in the same space. How far a state has gone from its mean towards the border to another
+answer is 1 at the border; q at a length is what a tenth of the samples exceed, so the probe is right in less than 0.90 where q
+is above 1.
 
 Shapes: N samples, D width of all recurrences together, C answers.
 """
@@ -139,8 +140,8 @@ def _listening(parts: Parts) -> Iterator[dict[str, Tensor]]:
 
 
 def _pieces(group: Questions) -> Iterator[Questions]:
-    rows, tokens = group.read_BT.shape
-    for piece in torch.arange(rows).split(max(1, AT_ONCE // tokens)):
+    rows, tokens = group.read.shape
+    for piece in torch.split(torch.arange(rows), max(1, AT_ONCE // tokens)):
         yield Questions(group.batch.take(piece), group.boundary)
 
 
@@ -149,7 +150,9 @@ def fit_probe(network: nn.Module, parts: Parts, task: Task, question: str, train
     if not parts.recurrences:
         return None
     lengths = spread_lengths(max(trained[0], task.shortest), trained[1], most=12)
-    groups = [group for length in lengths for group in questions_at(task, length, FITTED // len(lengths), _seed("fit"), SHORT_TOKENS)]
+    groups = [
+        group for length in lengths for group in questions_at(task, length, FITTED // len(lengths), _seed("fit"), SHORT_TOKENS)
+    ]
     if not groups:
         return None
     state_ND, wanted_N = states_at(network, parts, groups, question)
@@ -157,8 +160,16 @@ def fit_probe(network: nn.Module, parts: Parts, task: Task, question: str, train
     return Probe.fitted(state_ND, wanted_N) if 2 <= answers <= MOST_ANSWERS else None
 
 
-def state_at(network: nn.Module, parts: Parts, task: Task, question: str, probe: Probe, length: int,
-    samples: int = TESTED, tokens: int = TOKENS) -> StateAt:
+def state_at(
+    network: nn.Module,
+    parts: Parts,
+    task: Task,
+    question: str,
+    probe: Probe,
+    length: int,
+    samples: int = TESTED,
+    tokens: int = TOKENS,
+) -> StateAt:
     """The probe at a length, on samples that it was not fitted to."""
     groups = questions_at(task, length, samples, _seed("test"), tokens)
     state_ND, wanted_N = states_at(network, parts, groups, question)
