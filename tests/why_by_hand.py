@@ -97,7 +97,7 @@ def counter(task: ModuloRecall, drift: float = 0.0) -> Network:
 
 
 class Foreign(nn.Module):
-    """The recaller in plain PyTorch, as anybody may write it, with a GRU beside that nobody listens to."""
+    """The recaller in plain PyTorch, as anybody may write it, with a GRU and a router beside that nobody listens to."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -108,6 +108,6 @@ class Foreign(nn.Module):
     def forward(self, tokens_BT: Tensor) -> Tensor:
         token_BTV = F.one_hot(tokens_BT, self.vocabulary).float()
         before_BTV = F.pad(token_BTV[:, :-1], (0, 0, 1, 0))
-        heard = self.aside(token_BTV)[0].sum() * 0.0
+        heard = self.aside(input=token_BTV)[0].sum() * 0.0 + token_BTV.flatten(0, 1).softmax(dim=-1).sum() * 0.0
         found = F.scaled_dot_product_attention(self.scale * token_BTV, before_BTV, token_BTV, is_causal=True, scale=1.0)
         return found + heard

@@ -73,9 +73,14 @@ def hidden(index: Tensor, tokens: int, boundary: int, shared_first: bool) -> Ten
 class Boundary(Band):
     """The same cut on attention that others wrote, found while it runs."""
 
-    def __init__(self, boundary: int, shared_first: bool) -> None:
+    def __init__(self, boundary: int, shared_first: bool, tokens: int) -> None:
         super().__init__(width=0)
-        self.boundary, self.shared_first = boundary, shared_first
+        self.boundary, self.shared_first, self.tokens = boundary, shared_first, tokens
+
+    def _weighs(self, input: Any, dim: Any = None, *rest: Any, **named: Any) -> bool:
+        """Of every token by every token: a router that chooses experts for tokens weighs something else."""
+        whole = input.dim() >= 2 and tuple(input.shape[-2:]) == (self.tokens, self.tokens)
+        return whole and super()._weighs(input, dim, *rest, **named)
 
     def _band(self, seen: Tensor, queries: int, keys: int) -> Tensor:
         place_T = torch.arange(keys, device=seen.device)
@@ -94,13 +99,13 @@ def watch_attention(parts: Parts) -> list[Watched]:
 
 
 @contextmanager
-def attention_cut(parts: Parts, boundary: int, shared_first: bool) -> Iterator[None]:
-    """Nothing from the boundary on sees what is before it."""
+def attention_cut(parts: Parts, boundary: int, shared_first: bool, tokens: int) -> Iterator[None]:
+    """Nothing from the boundary on sees what is before it; `tokens` of a sequence are read."""
     watches = watch_attention(parts)
     with ExitStack() as stack:
         for module in parts.blocks.values():
             stack.enter_context(_forward(module, lambda real: _silent(real, boundary)))
-        stack.enter_context(Boundary(boundary, shared_first) if parts.foreign else nullcontext())
+        stack.enter_context(Boundary(boundary, shared_first, tokens) if parts.foreign else nullcontext())
         for watch in watches:
             watch.boundary, watch.shared_first = boundary, shared_first
         try:
@@ -146,26 +151,29 @@ def _silent(real: Callable[..., Any], boundary: int) -> Callable[..., Any]:
 
 
 def _from(real: Callable[..., Any], boundary: int, another: bool, time: int) -> Callable[..., Any]:
-    def forward(x: Tensor, *rest: Any, **named: Any) -> Any:
+    def forward(*given: Any, **named: Any) -> Any:
+        name = None if given else next(key for key, each in named.items() if isinstance(each, Tensor) and each.dim() == 3)
+        x, rest = (given[0], given[1:]) if name is None else (named.pop(name), ())
         layout = rest[0] if rest and isinstance(rest[0], Layout) else None
-        if layout is not None:
-            rest = (layout.everywhere, *rest[1:])
+        rest = rest if layout is None else (layout.everywhere, *rest[1:])
+
+        def run(x: Tensor, begin: int) -> Any:
+            """The real forward on tokens from here on."""
+            others = {key: _after(each, begin, tokens) for key, each in named.items()}
+            placed = (x, *(_after(each, begin, tokens) for each in rest))
+            return real(*placed, **others) if name is None else real(**{name: x}, **others)
+
         tokens = x.shape[time]
-        if boundary >= tokens:
-            given = real(x, *rest, **named)
-            return pick(given, layout.query_BQ) if layout is not None else given
-        before = x.narrow(time, 0, boundary)
-        after = x.narrow(time, boundary, tokens - boundary)
-        whole = real(x, *rest, **named)
-        if another:
+        whole = run(x, 0)
+        if boundary < tokens:
+            before, after = x.split_with_sizes([boundary, tokens - boundary], dim=time)
             other = torch.cat([before.roll(1, dims=1 - time), after], dim=time)
-            cut = _outputs(real(other, *rest, **named)).narrow(time, boundary, tokens - boundary)
-        else:
-            cut = _outputs(real(after, *_rest_after(rest, boundary), **named))
-        out = torch.cat([_outputs(whole).narrow(time, 0, boundary), cut], dim=time)
-        if layout is not None:
-            return pick(out, layout.query_BQ)
-        return (out, *whole[1:]) if isinstance(whole, tuple) else out
+            cut = (
+                _outputs(run(other, 0)).narrow(time, boundary, tokens - boundary) if another else _outputs(run(after, boundary))
+            )
+            out = torch.cat([_outputs(whole).narrow(time, 0, boundary), cut], dim=time)
+            whole = (out, *whole[1:]) if isinstance(whole, tuple) else out
+        return whole if layout is None else pick(whole, layout.query_BQ)
 
     return forward
 
@@ -176,8 +184,9 @@ def _outputs(given: Any) -> Tensor:
     return out
 
 
-def _rest_after(rest: tuple[Any, ...], boundary: int) -> tuple[Any, ...]:
-    """Position ids are those of the tokens that are left."""
-    if not rest or not isinstance(rest[0], Layout) or rest[0].position_BT is None:
-        return rest
-    return (replace(rest[0], position_BT=rest[0].position_BT[:, boundary:]), *rest[1:])
+def _after(given: Any, boundary: int, tokens: int) -> Any:
+    """Position ids and masks are those of the tokens that are left."""
+    if boundary and isinstance(given, Layout) and given.position_BT is not None:
+        return replace(given, position_BT=given.position_BT[:, boundary:])
+    by_token = isinstance(given, Tensor) and given.dim() == 2 and given.shape[1] == tokens
+    return given[:, boundary:] if by_token else given

@@ -14,9 +14,10 @@ from lengthlab.models.mixer import Mixer, is_switched_off
 from lengthlab.models.model import Network
 
 RECURRENT = re.compile(
-    r"mamba|ssm|recurr|rglru|deltanet|linearattention|gatedlinear|rwkv|lstm|gru|retention|shortconv", re.IGNORECASE
+    r"(mamba\d?|mixer|mamba\d?layer|recurrentblock|deltanet|shortconv|lightningattention|linearattention|timemix|retention|kda)$",
+    re.IGNORECASE,
 )
-"""In the names of classes of models that are not of this package."""
+"""How the names of classes end that are recurrences, in models that are not of this package."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,4 @@ def _working(module: nn.Module, name: str) -> list[tuple[str, nn.Module]]:
 
 
 def _is_recurrent(module: nn.Module) -> bool:
-    name = type(module).__name__
-    layered = any(word in name.lower() for word in ("model", "decoder", "block", "layer", "norm", "forcausal", "head", "cache"))
-    return isinstance(module, nn.RNNBase) or (bool(RECURRENT.search(name)) and not layered)
+    return isinstance(module, nn.RNNBase) or bool(RECURRENT.search(type(module).__name__))

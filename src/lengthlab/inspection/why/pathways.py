@@ -58,7 +58,7 @@ def pathways_at(
 def _cuts(parts: Parts, group: Questions, early: int | None) -> Mapping[str, AbstractContextManager[None]]:
     found: dict[str, AbstractContextManager[None]] = {"": nullcontext()}
     if parts.weighed or parts.blocks or parts.foreign:
-        found[ATTENTION] = attention_cut(parts, group.boundary, shared_first(group))
+        found[ATTENTION] = attention_cut(parts, group.boundary, shared_first(group), group.read.shape[1])
     if parts.recurrences:
         found[ANOTHER] = state_cut(parts, group.boundary, another=True)
         found[ZEROS] = state_cut(parts, group.boundary, another=False)
