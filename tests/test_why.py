@@ -261,20 +261,6 @@ def test_the_command_keeps_it_beside_the_run_and_the_page_shows_it(tmp_path: Pat
     assert kept["words"][:40] in page
 
 
-def test_a_trained_language_model_is_looked_into_without_a_run(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, vocab_size=60)).save_pretrained(tmp_path / "lm")
-    asked = ["why", "--model", str(tmp_path / "lm"), "--task", "recall", "--set", "keys=8", "--lengths", "4,6", "--json"]
-    shown = CliRunner().invoke(cli, asked, catch_exceptions=False)
-    assert shown.exit_code == 0
-    found = json.loads(shown.stdout)
-    assert [sorted(row["cut"]) for row in found["pathways"]] == [["attention"], ["attention"]]
-    assert any("stood in for" in note for note in found["notes"])
-    without = CliRunner().invoke(cli, asked[:5])
-    assert isinstance(without.exception, LabError)
-
-
 def test_a_run_that_is_not_finished_is_said_so(tmp_path: Path) -> None:
     Folder(tmp_path / ("1" * 20)).write_json("run.json", {})
     shown = CliRunner().invoke(cli, ["why", "1111", "--store", str(tmp_path)])

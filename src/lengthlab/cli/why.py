@@ -64,7 +64,7 @@ def why(
         require(not runs, "name runs, or a --model")
         if task is None or not lengths:
             raise LabError("--model needs --task and --lengths, too: what it is asked, and how long")
-        found, failed = [_of_model(model, task, choices, lengths, device, progress)], []
+        found, failed = [_of_model(model, task, choices, lengths, device, progress)], list[str]()
     else:
         require(task is None and not choices, "--task and --set are for a --model: a run knows its task")
         require(len(runs) > 0, "name a run: a run folder, the start of an id in the store, or a store")

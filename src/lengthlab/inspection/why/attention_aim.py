@@ -10,7 +10,7 @@ Shapes: B samples, T tokens, H heads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -109,7 +109,7 @@ def look(network: nn.Module, parts: Parts, task: Task, group: Questions, questio
         watch.asked_B, watch.seen_BHT = at_B.to(device), None
     batch = Questions(group.batch.to(device), group.boundary)
     try:
-        logits(network, batch.read, batch.layout)
+        logits(network, batch.read, replace(batch.layout, query_BQ=at_B[:, None].to(device)))
         weights = {name: watch.seen_BHT.float().cpu() for name, watch in watches.items() if watch.seen_BHT is not None}
     finally:
         for watch in watches.values():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -103,19 +103,27 @@ def states_at(network: nn.Module, parts: Parts, groups: Sequence[Questions], que
 
 
 def outputs_at(network: nn.Module, parts: Parts, part: Questions, at_B: Tensor) -> Tensor:
-    """state_BD at one position of each sample, on the CPU."""
-    out_BTD = outputs(network, parts, part)
-    return out_BTD.gather(1, at_B[:, None, None].expand(-1, 1, out_BTD.shape[2]))[:, 0]
+    """state_BD at one position of each sample, on the CPU. What comes after recurrences is computed there alone."""
+    heard = _heard(network, parts, part, at_B[:, None])
+    at_B11 = at_B[:, None, None]
+    picked = [out.gather(1, at_B11.expand(-1, 1, out.shape[2])) if out.shape[1] > 1 else out for out in heard]
+    return torch.cat(picked, dim=-1)[:, 0]
+
+
+def outputs(network: nn.Module, parts: Parts, part: Questions) -> Tensor:
+    """state_BTD: what all recurrences say at every position, on the CPU."""
+    return torch.cat(_heard(network, parts, part, None), dim=-1)
 
 
 @torch.no_grad()
-def outputs(network: nn.Module, parts: Parts, part: Questions) -> Tensor:
-    """state_BTD: what all recurrences say at every position."""
+def _heard(network: nn.Module, parts: Parts, part: Questions, query_BQ: Tensor | None) -> list[Tensor]:
+    """Of every recurrence everywhere, or, of one that nothing mixes tokens after, where it is asked."""
     device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
+    layout = Questions(part.batch.to(device), part.boundary).layout
     with _listening(parts) as heard:
-        batch = part.batch.to(device)
-        logits(network, batch.tokens_BT[:, :-1], Questions(batch, part.boundary).layout)
-    return torch.cat([heard[name].float().cpu() for name in parts.recurrences], dim=-1)
+        wanted = layout if query_BQ is None else replace(layout, query_BQ=query_BQ.to(device))
+        logits(network, part.read.to(device), wanted)
+    return [heard[name].float().cpu() for name in parts.recurrences]
 
 
 @contextmanager
