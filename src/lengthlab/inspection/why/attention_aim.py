@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from lengthlab.inspection.why.cuts import Watched, watch_attention
 from lengthlab.inspection.why.parts import Parts
+from lengthlab.inspection.why.patience import OutOfPatience, counted
 from lengthlab.inspection.why.samples import Questions, questions_at
 from lengthlab.models.model import logits
 from lengthlab.store.diagnosis import Aim
@@ -29,6 +30,8 @@ TRIED = 8
 """Sequences by which that is found."""
 SCANNED = 256
 """Tokens of a sequence up to which every position is tried; in longer ones those where the answer's own word stands."""
+PATIENCE = 20
+"""Times the lines of Python that a task needs for a sequence are enough for a changed one."""
 HALF = 0.5
 """A position with more of the weight than this is looked at, right or wrong."""
 
@@ -56,17 +59,18 @@ def deciding(task: Task, written: Sequence[Sequence[str]], row: int, question: s
     more tells nothing.
     """
     words = list(written[row])
-    answer = task.solve(words)[question]
+    solved, lines = counted(lambda: task.solve(words))
     for place in places:
         others = (each[place] for each in written if len(each) > place and each[place] != words[place])
         other = next(others, None)
         if other is None:
             continue
+        put = [*words[:place], other, *words[place + 1 :]]
         try:
-            changed = task.solve([*words[:place], other, *words[place + 1 :]])[question]
-        except Exception:  # whatever a task makes of a sequence that it would never draw
+            changed, _ = counted(lambda put=put: task.solve(put), PATIENCE * lines)  # type: ignore[misc]
+        except (Exception, OutOfPatience):  # whatever a task makes of a sequence that it would never draw
             continue
-        if changed != answer:
+        if changed.get(question) != solved[question]:
             yield place
 
 
