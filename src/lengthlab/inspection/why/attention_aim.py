@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,8 @@ FEW = 2.0
 """Positions that an answer hangs on, on average, up to which a question is one of recall."""
 TRIED = 8
 """Sequences by which that is found."""
+ENOUGH = 6
+"""So many positions of a sequence are more than a few, and no more are looked for."""
 SCANNED = 256
 """Tokens of a sequence up to which every position is tried; in longer ones those where the answer's own word stands."""
 PATIENCE = 20
@@ -50,7 +53,10 @@ def is_recall(task: Task, question: str, length: int) -> bool:
         at_B, wanted_B = group.asked(question)
         for row in range(min(TRIED, len(written))):
             if wanted_B[row] != IGNORE:
-                counts.append(len(list(deciding(task, written, row, question, range(int(at_B[row]))))))
+                if at_B[row] > SCANNED:
+                    return False
+                found = deciding(task, written, row, question, range(int(at_B[row])))
+                counts.append(len(list(islice(found, ENOUGH))))
     return bool(counts) and 0.5 <= sum(counts) / len(counts) <= FEW
 
 

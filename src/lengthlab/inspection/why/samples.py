@@ -69,7 +69,7 @@ def questions_at(task: Task, length: int, samples: int = SAMPLES, seed: int = SE
 
 def number_at(task: Task, length: int, samples: int = SAMPLES, tokens: int = TOKENS) -> int:
     """How many samples of a length are enough, and not too many to wait for."""
-    return max(min(samples, LEAST), min(samples, tokens // (task.tokens(length) or 2 * length)))
+    return max(min(samples, LEAST), min(samples, tokens // tokens_at(task, length)))
 
 
 def _together(batch: Batch) -> Iterator[Questions]:
@@ -90,4 +90,10 @@ def _together(batch: Batch) -> Iterator[Questions]:
 
 def too_long(task: Task, length: int) -> bool:
     """Whether a length is longer than attention is written out for."""
-    return (task.tokens(length) or 2 * length) > LONGEST
+    return tokens_at(task, length) > LONGEST
+
+
+def tokens_at(task: Task, length: int) -> int:
+    """Of a sequence; where the task does not say, of the longest of a few."""
+    known = task.tokens(length)
+    return known if known is not None else join(list(evaluation_set(task, length, 4, SEED))).tokens_BT.shape[1]
