@@ -21,6 +21,45 @@ PORTRAIT = {
 }
 
 
+LINE = {"length": 20, "question": "modulo"}
+DIAGNOSIS: dict[str, Any] = {
+    **{"version": 1, "run": "0", "task": "modulo-recall", "model": "lstm", "trained": [1, 10], "seconds": 9.0},
+    **{"words": "Modulo is carried by the recurrence.", "notes": ["no attention is at work"]},
+    "pathways": [LINE | {"samples": 200, "chance": 0.2, "whole": 0.5, "cut": {"attention": 0.4, "another": 0.2}}],
+    "aims": [
+        LINE
+        | {"layer": "body.attention.0.attend", "head": head, "samples": 100, "weight": 0.5, "rank": 2.0, "entropy": 1.5}
+        | {"right": 0.5, "wrong": 0.3, "spread": 0.2}
+        for head in range(2)
+    ],
+    "states": [LINE | {"samples": 500, "right": 0.6, "q": 1.2}],
+    "breakings": [
+        {
+            "question": "modulo",
+            "rule": "drift",
+            "growth": 1.0,
+            "q": 0.5,
+            "predicted": 15.0,
+            "measured": 14.0,
+            "measured_to": 640,
+        }
+    ],
+    "remainders": [LINE | {"what": "answer 1", "right": 0.5, "chance": 0.2}],
+    "pictures": [
+        {
+            "kind": "attention",
+            "question": "modulo",
+            "length": 20,
+            "right": False,
+            "tokens": 60,
+            "rows": [["head 0", "0123456789" * 6]],
+        }
+        | {"mark": 9}
+    ],
+}
+"""What `lengthlab why` would have kept of a run."""
+
+
 def write_run(store: Path, number: int, lr: float, model: str, training: str, seed: int, lines: int = 60, **more: Any) -> Path:
     """One finished run; everything in it follows from its number."""
     draw = random.Random(number)

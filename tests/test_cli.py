@@ -345,8 +345,9 @@ def test_the_demo_at_a_tiny_size_and_what_it_says_to_type_next(
     assert {row["length"] for row in rows} == {5, 10, 20, 30, 40, 60}
     said = summary(curves)
     assert all(word in said for word in ("end-to-end", "delayed", "at n=10", "at n=30", "at n=60"))
-    _, measure, _, report = [shlex.split(line.partition("#")[0]) for line in next_steps(curves, str(tmp_path))]
+    _, measure, _, asked, _, report = [shlex.split(line.partition("#")[0]) for line in next_steps(curves, str(tmp_path))]
     assert call(*measure[1:]).code == 0
+    assert asked[:2] == ["lengthlab", "why"]
     assert report == ["lengthlab", "report", str(tmp_path)]
     paths = write_report(Sources(tuple(curves)), tmp_path / "demo-seed-0")
     assert {path.name for path in paths} == {

@@ -39,7 +39,7 @@ LIBRARIES = {"torch", "numpy", "safetensors", "click", "rich", "filelock"}
 INTEGRATED = {
     "transformers": (
         *("integrations.huggingface", "integrations.configs", "integrations.small_models", "models.causal_lm"),
-        *("integrations.language_model", "integrations.finetuning"),
+        *("integrations.language_model", "integrations.finetuning", "integrations.trained_lm"),
     ),
     "peft": ("integrations.finetuning",),
     "pytorch_lightning": ("integrations.lightning",),

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from lengthlab.report.html_page import report_html
 from lengthlab.report.sources import read_sources
 from lengthlab.store import Folder
-from page_runs import write_run, write_runs
+from page_runs import DIAGNOSIS, write_run, write_runs
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
@@ -77,8 +77,10 @@ def written(store: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def hundred(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a hundred runs, one of them failed."""
+    """The page of a hundred runs, one of them failed, a few looked into."""
     store = write_runs(tmp_path_factory.mktemp("hundred") / "runs", 100)
+    for number in range(3):
+        Folder(store / f"{number:012x}").write_json("why.json", DIAGNOSIS)
     failed = Folder(store / ("f" * 12))
     failed.write_json("run.json", {"task": {"name": "parity"}, "seed": 1})
     failed.write_json("failure.json", {"message": "loss is not finite"})

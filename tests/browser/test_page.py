@@ -132,6 +132,16 @@ def test_without_scripts_tables_and_figures_are_there(open_page: Open, hundred: 
     expect(page.locator("#provenance")).to_contain_text("loss is not finite")
 
 
+def test_why_is_told_first_and_every_number_on_demand(open_page: Open, hundred: Path) -> None:
+    page = open_page(hundred, width=380)
+    expect(page.locator("#why")).to_contain_text("Modulo is carried by the recurrence.")
+    page.locator("#why summary").first.click()
+    expect(page.locator("#why h4").first).to_be_visible()
+    row = page.locator("#why td code").first
+    assert row.evaluate("(row) => row.getClientRects().length") == 1  # in one line, under which the next one stands
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
 def test_hostile_names_do_nothing(open_page: Open, hostile: Path) -> None:
     page = open_page(hostile)
     page.get_by_label("Sort by").select_option("name")

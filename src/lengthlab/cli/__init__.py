@@ -21,6 +21,7 @@ from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.rules import rules
 from lengthlab.cli.train import train
+from lengthlab.cli.why import why
 from lengthlab.errors import TRACE, LabError, explain, place_of
 from lengthlab.report.encoding import spell
 
@@ -34,7 +35,10 @@ def cli() -> None:
     """
 
 
-for command in (demo, train, reproduce, evaluate, report, bench, delay, check, guarantee, rules, tasks, models, experiments):
+COMMANDS = (
+    *(demo, train, reproduce, evaluate, why, report, bench, delay, check, guarantee, rules, tasks, models, experiments),
+)
+for command in COMMANDS:
     cli.add_command(command)
 
 

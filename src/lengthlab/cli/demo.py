@@ -51,7 +51,8 @@ def next_steps(curves: list[Curve], store: str) -> list[str]:
     kept = "" if store == DEFAULT_STORE else f" --store {shlex.quote(store)}"
     names = {curve.first.run[:SHOWN]: curve.first.training for curve in curves}
     measure = [f"  lengthlab evaluate {run} --lengths 15,50{kept}   # {training}" for run, training in names.items()]
-    return ["Next:", *measure, f"  lengthlab report {shlex.quote(store)}"]
+    asked = [f"  lengthlab why {run}{kept}   # {training}" for run, training in names.items()]
+    return ["Next:", *measure, *asked, f"  lengthlab report {shlex.quote(store)}"]
 
 
 def summary(curves: list[Curve]) -> str:

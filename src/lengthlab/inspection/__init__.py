@@ -1,5 +1,5 @@
 """Anyone's task or model, looked at before it is trained: whether a task says what it means, whether a model is fit to be
-measured, and what delaying attention would do to it.
+measured, and what delaying attention would do to it; and after it is trained: why it goes as far as it does (why/).
 
 subject.py finds what a user names, reading.py reads with a model, dry_run.py tries the switch (flops.py: what it saves;
 carry.py: what is left that carries anything), checks.py checks the model (trials.py: by reading; state.py: fed step by step;

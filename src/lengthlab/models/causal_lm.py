@@ -6,9 +6,11 @@ Shapes: B samples, T tokens, V vocabulary.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from lengthlab.errors import LabError
@@ -48,3 +50,15 @@ class CausalLmNetwork(nn.Module):
         placed = {} if position_ids is None else {"position_ids": position_ids}
         logits_BTV: Tensor = self.model(input_ids=tokens_BT, use_cache=False, **placed).logits
         return logits_BTV
+
+
+class TranslatedLm(CausalLmNetwork):
+    """The same over some of its tokens: number i of ours is its token `ids[i]`, read and said."""
+
+    def __init__(self, model: nn.Module, ids: Sequence[int]) -> None:
+        super().__init__(model)
+        self.register_buffer("id_V", torch.tensor(ids), persistent=False)
+
+    def forward(self, tokens_BT: Tensor, position_ids: Tensor | None = None) -> Tensor:
+        id_V: Tensor = self.get_buffer("id_V")
+        return super().forward(id_V[tokens_BT], position_ids)[..., id_V]

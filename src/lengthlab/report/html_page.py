@@ -16,6 +16,7 @@ from lengthlab.report.html_data import page_data
 from lengthlab.report.html_sections import Report, Section, sections
 from lengthlab.report.markup import Markup, embedded, joined, tag
 from lengthlab.report.sources import Sources
+from lengthlab.report.why_section import read_diagnoses
 
 SCRIPTS = ("elements.js", "chart.js", "heatmap.js", "lines.js", "page.js")
 """In the order in which they are run, as one."""
@@ -27,7 +28,9 @@ def report_html(found: Sources, command: str = "") -> bytes:
     """The file; `command` is what writes it again. The same runs give the same bytes."""
     points = points_each(len(found.curves))
     courses = {curve.first.run: course for curve in found.curves if (course := course_of(curve, points)).loss}
-    return _page(Report(tuple(compared(found.curves)), courses, found.statuses, found.problems, command)).encode()
+    diagnoses, unread = read_diagnoses(found.curves)
+    problems = (*found.problems, *unread)
+    return _page(Report(tuple(compared(found.curves)), courses, found.statuses, problems, command, diagnoses)).encode()
 
 
 def _page(report: Report) -> str:

@@ -1,9 +1,9 @@
-"""The sections of a report as blocks and figures: overview, curves, training, selection rules, tasks and models, provenance."""
+"""The sections of a report as blocks and figures: overview, curves, training, why, rules, tasks and models, provenance."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lengthlab.report.best import RULE, sentence
 from lengthlab.report.compared import Compared
@@ -20,6 +20,7 @@ from lengthlab.report.portraits import portraits
 from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, telling_length
 from lengthlab.report.scores import GOOD, samples_told
 from lengthlab.report.setting import Setting
+from lengthlab.report.why_section import Diagnoses, why_section
 from lengthlab.store.status import Status
 
 DRAWN = 6
@@ -44,6 +45,7 @@ class Report:
     statuses: tuple[Status, ...] = ()
     problems: tuple[str, ...] = ()
     command: str = ""
+    diagnoses: Diagnoses = field(default_factory=dict)
 
     @property
     def curves(self) -> list[Curve]:
@@ -55,6 +57,7 @@ def sections(report: Report) -> list[Section]:
         Section("overview", "Overview", joined([_each(report, _overview), _reading(report)])),
         Section("curves", "Accuracy over length", _each(report, _curves)),
         Section("training", "Training", _each(report, lambda group: _training(group, report.courses))),
+        Section("why", "Why", why_section(report.groups, report.diagnoses)),
         Section("selection", "Selection rules", joined([html(Text(ABOUT)), _each(report, _selection)])),
         Section("tasks", "Tasks and models", joined(map(html, portraits(report.groups)))),
         Section("provenance", "Provenance", joined(_provenance(report))),

@@ -1,5 +1,5 @@
 """What is kept of runs: folders (folder.py), results as rows (rows.py), how sure a count makes us (interval.py), where runs are
-(status.py, watch.py). No torch.
+(status.py, watch.py), why they go as far as they do (diagnosis.py). No torch.
 """
 
 from lengthlab.store.folder import Busy as Busy

@@ -5,6 +5,7 @@
     checkpoint.safetensors   where to go on from; gone when the run is finished
     weights.safetensors      what was learned
     result.json              what was measured; written last, so that its presence means finished
+    why.json                 why it goes as far as it does, if somebody asked (diagnosis.py)
     failure.json             why the run stopped, if it did
     traceback.txt            where in the code that was
 
