@@ -57,8 +57,8 @@ def course_of(curve: Curve, points: int = MOST) -> Course:
     except (LabError, OSError):
         lines = []
     lines = [line for line in lines if 0 <= line["step"] < LARGEST]
-    losses = [(line["step"], float(line["loss"])) for line in lines if _drawable(line.get("loss"))]
-    probes = [(line["step"], _by_length(line["accuracy"])) for line in lines if line.get("accuracy")]
+    losses = [(line["step"], float(line["loss"])) for line in lines if drawable(line.get("loss"))]
+    probes = [(line["step"], by_length(line["accuracy"])) for line in lines if line.get("accuracy")]
     lengths = sorted({length for _, shares in probes for length in shares})
     inside = max((length for length in lengths if length <= curve.trained[1]), default=0)
     beyond = max((length for length in lengths if length > curve.trained[1]), default=0)
@@ -69,7 +69,7 @@ def course_of(curve: Curve, points: int = MOST) -> Course:
         tuple(_picked([(step, shares[inside]) for step, shares in probes if inside in shares], points)),
         tuple(_picked([(step, shares[beyond]) for step, shares in probes if beyond in shares], points)),
         (inside, beyond),
-        _stretches(curve),
+        stretches_of(curve.content, curve.made.get("ends")),
     )
 
 
@@ -92,7 +92,7 @@ def _picked(points: Sequence[tuple[int, float]], most: int) -> list[tuple[int, f
 
 def _changes(lines: Sequence[Mapping[str, Any]], most: int) -> list[tuple[int, float]]:
     """The learning rate where it becomes another, and at the ends."""
-    rates = [(line["step"], float(line["lr"])) for line in lines if _drawable(line.get("lr"))]
+    rates = [(line["step"], float(line["lr"])) for line in lines if drawable(line.get("lr"))]
     last = len(rates) - 1
     kept = [
         point
@@ -102,20 +102,20 @@ def _changes(lines: Sequence[Mapping[str, Any]], most: int) -> list[tuple[int, f
     return _picked(kept, most)
 
 
-def _drawable(value: Any) -> bool:
+def drawable(value: Any) -> bool:
     """Whether it is a number that has a place in a figure: a log may hold infinity, and what is none."""
     return type(value) in (int, float) and abs(value) < LARGEST
 
 
-def _by_length(accuracy: Mapping[str, float]) -> dict[int, float]:
+def by_length(accuracy: Mapping[str, float]) -> dict[int, float]:
+    """Shares alone."""
     return {int(length): float(share) for length, share in accuracy.items() if 0 <= float(share) <= 1}
 
 
-def _stretches(curve: Curve) -> tuple[Stretch, ...]:
-    """The phases with the steps at which they did end, as far as the run tells."""
+def stretches_of(content: Mapping[str, Any], ends: Sequence[int] | None = None) -> tuple[Stretch, ...]:
+    """The phases of a run with the steps at which they did end, where that is known, or will at the latest."""
     try:
-        phases = phases_in(curve.content)
+        phases = phases_in(content)
     except LabError:
         return ()
-    ends = curve.made.get("ends") or phases.ends
-    return tuple(Stretch(int(end), phase.off) for end, phase in zip(ends, phases.every, strict=False))
+    return tuple(Stretch(int(end), phase.off) for end, phase in zip(ends or phases.ends, phases.every, strict=False))

@@ -52,7 +52,7 @@ def _setting(group: Compared, setting: Setting, courses: Courses) -> dict[str, A
         "name": visible(setting.name),
         "values": [visible(shown(values.get(column))) for column in group.columns],
         "series": [_series(group.series(setting, question), group.lengths) for question in group.questions],
-        "courses": [_course(courses[curve.first.run]) for curve in setting.curves if curve.first.run in courses],
+        "courses": [course_data(courses[curve.first.run]) for curve in setting.curves if curve.first.run in courses],
     }
 
 
@@ -72,7 +72,8 @@ def _series(series: Series, lengths: Sequence[int]) -> dict[str, Any]:
     return told | ({"tokens": _shares(tokens)} if any(share is not None for share in tokens) else {})
 
 
-def _course(course: Course) -> dict[str, Any]:
+def course_data(course: Course) -> dict[str, Any]:
+    """One run's, as its figure needs it."""
     return {
         "seed": str(course.seed),
         "loss": [[step, float(f"{loss:.4g}")] for step, loss in course.loss],

@@ -1,5 +1,5 @@
 """A report as one HTML file that opens from disk: no server, no network, nothing beside it. What it says stands in it without
-its script; the script sorts, filters, picks and draws anew.
+its script; the script sorts, filters, picks and draws anew. Served live it is the same page, with script and style beside it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from importlib.resources import files
 from lengthlab.report.compared import compared
 from lengthlab.report.course import course_of, points_each
 from lengthlab.report.html_data import page_data
-from lengthlab.report.html_sections import Report, Section, sections
+from lengthlab.report.html_sections import Report, Section, sections, without_numbers
 from lengthlab.report.markup import Markup, embedded, joined, tag
 from lengthlab.report.sources import Sources
 from lengthlab.report.why_section import read_diagnoses
 
 SCRIPTS = ("elements.js", "chart.js", "heatmap.js", "lines.js", "page.js")
 """In the order in which they are run, as one."""
+LIVE_SCRIPTS = (*SCRIPTS, "live.js")
 STYLES = ("page.css", "figures.css")
 TITLE = "How far it goes: accuracy by length"
 
@@ -30,28 +31,43 @@ def report_html(found: Sources, command: str = "") -> bytes:
     courses = {curve.first.run: course for curve in found.curves if (course := course_of(curve, points)).loss}
     diagnoses, unread = read_diagnoses(found.curves)
     problems = (*found.problems, *unread)
-    return _page(Report(tuple(compared(found.curves)), courses, found.statuses, problems, command, diagnoses)).encode()
+    report = Report(tuple(compared(found.curves)), courses, found.statuses, problems, command, diagnoses)
+    script, style = script_of(), style_of()
+    policy = tag("meta", http_equiv="Content-Security-Policy", content=_policy(script, style))
+    return _page(report, sections(report), [policy, tag("style", Markup(style))], tag("script", Markup(script)))
 
 
-def _page(report: Report) -> str:
-    script, style = _script(), _style()
-    parts = sections(report)
+def live_html(report: Report, version: str) -> bytes:
+    """The same page where it is served: `version` is what it shows, and on top is a place for the runs that are under way. The
+    script, the style and the policy about them come from the server.
+    """
+    runs = Section("now", "Runs under way", tag("p", "This is filled in by the page's script.", class_="faint"))
+    parts = [runs, *(sections(report) if report.groups else without_numbers(report))]
+    return _page(
+        report,
+        parts,
+        [tag("link", rel="stylesheet", href="page.css"), tag("meta", name="version", content=version)],
+        tag("script", src="page.js", defer=True),
+    )
+
+
+def _page(report: Report, parts: Sequence[Section], looks: Sequence[Markup], script: Markup) -> bytes:
     head = [
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(script, style)),
+        *looks[:1],
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", TITLE),
-        tag("style", Markup(style)),
+        *looks[1:],
     ]
     body = [
-        tag("a", "Skip to the overview", href="#overview", class_="skip"),
+        tag("a", f"Skip to the {parts[0].title.lower()}", href=f"#{parts[0].anchor}", class_="skip"),
         tag("header", tag("h1", TITLE), _facts(report), _contents(parts)),
         tag("main", *map(_section, parts)),
         tag("script", embedded(page_data(report.groups, report.courses)), type="application/json", id="data"),
-        tag("script", Markup(script)),
+        script,
     ]
-    return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', *body), lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', *body), lang='en')}\n".encode()
 
 
 def _facts(report: Report) -> Markup:
@@ -59,7 +75,8 @@ def _facts(report: Report) -> Markup:
     settings = sum(len(group.settings) for group in report.groups)
     said = [f"{_count(len(report.curves), 'run')} of {_count(settings, 'setting')}"]
     tasks = sorted({curve.first.task for curve in report.curves})
-    said.append(f"on {', '.join(tasks)}" if len(tasks) <= 3 else f"on {len(tasks)} tasks")
+    if tasks:
+        said.append(f"on {', '.join(tasks)}" if len(tasks) <= 3 else f"on {len(tasks)} tasks")
     missing = len(report.statuses) + len(report.problems)
     link = tag("a", f"{_count(missing, 'run')} without a result", href="#provenance") if missing else ""
     return tag("p", " ".join(said), "; " if link else ".", link, "." if link else "")
@@ -92,12 +109,14 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _script() -> str:
-    return '"use strict";\n(() => {\n' + joined(map(_asset, SCRIPTS)) + "})();\n"
+def script_of(live: bool = False) -> str:
+    """The script of a page, as one."""
+    return '"use strict";\n(() => {\n' + joined(map(_asset, LIVE_SCRIPTS if live else SCRIPTS)) + "})();\n"
 
 
 @cache
-def _style() -> str:
+def style_of() -> str:
+    """Its style sheet."""
     return joined(map(_asset, STYLES))
 
 

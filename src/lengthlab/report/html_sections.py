@@ -65,6 +65,11 @@ def sections(report: Report) -> list[Section]:
     return [section for section in made if section.content]
 
 
+def without_numbers(report: Report) -> list[Section]:
+    """Where no run is finished yet: what there is instead."""
+    return [Section("provenance", "Provenance", joined(map(html, without_result(report.statuses, report.problems))))]
+
+
 def _each(report: Report, part: Callable[[Compared], Markup]) -> Markup:
     """A part of every group, under its name where there are several."""
     shown: list[Markup] = []

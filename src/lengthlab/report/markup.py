@@ -9,7 +9,7 @@ from typing import Any
 
 from lengthlab.report.page import visible
 
-EMPTY = ("br", "col", "circle", "line", "meta", "path", "rect")
+EMPTY = ("br", "col", "circle", "line", "link", "meta", "path", "rect")
 """Elements that nothing stands in; those of SVG have to say so."""
 INERT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,8 +112,12 @@ class Summary:
 
     def add(self, data: Sequence[bytes]) -> None:
         """Take in whole lines, in order."""
+        self.take(_parsed(data))
+
+    def take(self, lines: Sequence[Mapping[str, Any] | None]) -> None:
+        """Take in what lines say; None is a foreign one. Whoever wants more of a log goes on from here."""
         last = None
-        for found in _parsed(data):
+        for found in lines:
             self.lines += 1
             if found is None:
                 self.foreign = self.foreign or self.lines
@@ -159,9 +163,10 @@ class Tail:
     (False, 0)
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begin: Callable[[], Summary] = Summary) -> None:
+        """`begin`: what lines come to, from the first one on."""
         self.path = str(path)  # asked for again and again: a text is quicker than a Path
-        self.summary = Summary()
+        self.summary, self._begin = begin(), begin
         self._file: tuple[int, ...] | None = None
         self._offset, self._seam = 0, b""
 
@@ -197,7 +202,7 @@ class Tail:
                 self._seam = (b"\n".join(lines[-SEAM:]) + b"\n")[-SEAM:]
 
     def _start_over(self) -> None:
-        self.summary = Summary()
+        self.summary = self._begin()
         self._offset, self._seam = 0, b""
 
 

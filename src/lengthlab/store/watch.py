@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from lengthlab.errors import LabError, explain
 from lengthlab.store.folder import CHECKPOINT, Folder, Store
 from lengthlab.store.ids import NOT_CONTENT, hash_of
-from lengthlab.store.log import FILE, Tail, identity
+from lengthlab.store.log import FILE, Summary, Tail, identity
 from lengthlab.store.phases import Phases, phases_in
 from lengthlab.store.rows import ALL, Count
 from lengthlab.store.status import Accuracy, State, Status, seconds_left
@@ -25,6 +25,15 @@ class Look:
     changed: frozenset[str]
 
 
+@dataclass(frozen=True)
+class Watched:
+    """A run as it was at the last look: where it is, what its `run.json` says, what its log comes to."""
+
+    status: Status
+    content: Mapping[str, Any]
+    log: Summary
+
+
 class Watch:
     """Every `look` reads what was added to the folders of runs since the last one.
 
@@ -36,15 +45,19 @@ class Watch:
     ([('0123456789ab', 'waiting')], 0)
     """
 
-    def __init__(self, runs: Store | Iterable[Folder]) -> None:
-        """A store: all that is in it at the time of a look. Folders: these, there already or not."""
-        self._runs = runs if isinstance(runs, Store) else tuple(runs)
+    def __init__(self, runs: Store | Iterable[Folder], begin: Callable[[], Summary] = Summary) -> None:
+        """A store: all that is in it at the time of a look. Folders: these, there already or not. `begin`: what the lines of a
+        log come to, where that is more than a summary.
+        """
+        self._runs, self._begin = runs if isinstance(runs, Store) else tuple(runs), begin
         self._readers: dict[Path, _Reader] = {}
         self._before: dict[Path, Status] = {}
 
-    def look(self) -> Look:
-        folders = self._runs.folders() if isinstance(self._runs, Store) else self._runs
-        self._readers = {folder.path: self._readers.get(folder.path) or _Reader(folder) for folder in folders}
+    def look(self, folders: Iterable[Folder] | None = None) -> Look:
+        """At the runs that were named at first, or at `folders`."""
+        if folders is None:
+            folders = self._runs.folders() if isinstance(self._runs, Store) else self._runs
+        self._readers = {folder.path: self._readers.get(folder.path) or _Reader(folder, self._begin) for folder in folders}
         furthest: dict[str, Mapping[int, float]] = {}  # by settings: the seconds of the steps of the run that has come furthest
         for reader in self._readers.values():
             reader.read()
@@ -53,6 +66,11 @@ class Watch:
         before, self._before = self._before, now
         changed = [path for path in (*now, *before) if now.get(path) != before.get(path)]
         return Look(tuple(now.values()), frozenset((now.get(path) or before[path]).run for path in changed))
+
+    def watched(self) -> dict[Path, Watched]:
+        """Every run of the last look, by its folder."""
+        readers = self._readers
+        return {path: Watched(status, readers[path].content, readers[path].log) for path, status in self._before.items()}
 
 
 def status_of(folder: Folder) -> Status:
@@ -90,15 +108,23 @@ class _File:
 class _Reader:
     """What is known of a run, kept between two looks."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, begin: Callable[[], Summary]) -> None:
         self.folder, self.id = folder, folder.id
         self.phases, self.settings, self.step_seconds = Phases(), "", dict[int, float]()
         """`step_seconds`: of a step in each phase that was timed, phases counted from 0."""
         self._held = False
         self._content, self._result, self._failure = (_File(folder, f"{name}.json") for name in ("run", "result", "failure"))
-        self._tail = Tail(folder.path / FILE)
+        self._tail = Tail(folder.path / FILE, begin)
         self._unreadable: str | None = None
         self._known: tuple[Mapping[int, float], Status] | None = None
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        return self._content.data
+
+    @property
+    def log(self) -> Summary:
+        return self._tail.summary
 
     def read(self) -> None:
         # First who has it, then the files: what a process leaves behind is there before it lets go.
