@@ -54,11 +54,11 @@ survey: .venv/test
 	$(BIN)/lengthlab delay --survey --page docs/survey.md
 
 .venv/demo: pyproject.toml constraints.txt | .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[report]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[report,serve]'
 	touch $@
 
 .venv/test: pyproject.toml constraints.txt | .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[report,huggingface,lightning,dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[report,serve,huggingface,lightning,dev]'
 	touch $@ .venv/demo
 
 .venv:

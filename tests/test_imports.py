@@ -18,7 +18,7 @@ PACKAGE = "lengthlab"
 FLOORS = (
     ("__main__",),
     ("cli",),
-    ("bench",),
+    ("bench", "serve"),
     ("report",),
     ("experiments",),
     ("launch",),
@@ -48,6 +48,8 @@ INTEGRATED = {
     "pydantic": ("integrations.axolotl",),
     "IPython": ("launch.progress",),
     "pandas": ("report.result_table",),
+    "starlette": ("serve.app",),
+    "uvicorn": ("serve.server",),
 }
 """Libraries of others, and who alone knows them; outside `integrations` not before they are needed."""
 
@@ -188,6 +190,8 @@ def test_only_declared_libraries_are_imported(module: str) -> None:
             assert module != "lengthlab.kernels", "the models look into this room on machines without Triton, too"
         elif found.library in INTEGRATED:
             assert module.removeprefix(f"{PACKAGE}.") in INTEGRATED[found.library], f"{module} needs {found.library}"
-            assert room_of(module) == "integrations" or found.when != "load", f"{module} needs {found.library} at once"
+            assert room_of(module) in ("integrations", "serve") or found.when != "load", (
+                f"{module} needs {found.library} at once"
+            )
         else:
             assert found.library in LIBRARIES | sys.stdlib_module_names | {PACKAGE}, f"{module} imports {found.module}"

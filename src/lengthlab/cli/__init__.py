@@ -20,6 +20,7 @@ from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.rules import rules
+from lengthlab.cli.serve import serve
 from lengthlab.cli.train import train
 from lengthlab.cli.why import why
 from lengthlab.errors import TRACE, LabError, explain, place_of
@@ -36,7 +37,7 @@ def cli() -> None:
 
 
 COMMANDS = (
-    *(demo, train, reproduce, evaluate, why, report, bench, delay, check, guarantee, rules, tasks, models, experiments),
+    *(demo, train, reproduce, evaluate, why, report, serve, bench, delay, check, guarantee, rules, tasks, models, experiments),
 )
 for command in COMMANDS:
     cli.add_command(command)

@@ -67,7 +67,9 @@ def sections(report: Report) -> list[Section]:
 
 def without_numbers(report: Report) -> list[Section]:
     """Where no run is finished yet: what there is instead."""
-    return [Section("provenance", "Provenance", joined(map(html, without_result(report.statuses, report.problems))))]
+    known = report.statuses or report.problems
+    told = without_result(report.statuses, report.problems) if known else [Text("There is no run yet.")]
+    return [Section("provenance", "Provenance", joined(map(html, told)))]
 
 
 def _each(report: Report, part: Callable[[Compared], Markup]) -> Markup:

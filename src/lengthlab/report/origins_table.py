@@ -66,10 +66,10 @@ def _status(status: Status) -> tuple[Words, ...]:
     steps = f"{status.step:,}" + (f" of {status.steps:,}" if status.steps else "")
     seed = "–" if status.seed is None else str(status.seed)
     names = status.task or "–", status.model or "–", status.training or "–", seed
-    return Span(status.run[:SHORT], "code"), *names, Span(status.state, "strong"), steps, _reason(status)
+    return Span(status.run[:SHORT], "code"), *names, Span(status.state, "strong"), steps, reason_of(status)
 
 
-def _reason(status: Status) -> str:
+def reason_of(status: Status) -> str:
     """Why there is no result."""
     left = f", {duration(status.seconds_left)} left" if status.seconds_left else ""
     words = {

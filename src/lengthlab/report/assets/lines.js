@@ -8,9 +8,20 @@ class Picked {
     this.group = group;
     this.look = new Map(group.settings.slice(0, DRAWN).map((_, number) => [number, number]));
     this.watchers = [];
+    this.chosen = false;
+  }
+
+  // What a reader chose in another group stays chosen, by name.
+  keep(other) {
+    if (!other.chosen) return;
+    const names = new Set(other.settings.map(([setting]) => setting.name));
+    this.chosen = true;
+    this.look.clear();
+    this.group.settings.forEach((setting, number) => names.has(setting.name) && this.set(number, true));
   }
 
   set(number, on) {
+    this.chosen = true;
     if (!on) this.look.delete(number);
     else if (!this.look.has(number)) {
       const taken = new Set(this.look.values());
@@ -21,6 +32,7 @@ class Picked {
   }
 
   all(numbers) {
+    this.chosen = true;
     this.look = new Map(numbers.map((number, place) => [number, place]));
     this.tell();
   }
@@ -75,7 +87,7 @@ function figureOf(title, name) {
 }
 
 const onWidth = (place, show) => {
-  redraws.push(show);
+  redraws.push({ place, show });
   let wide = 0;
   new ResizeObserver(() => {
     if (Math.abs(place.clientWidth - wide) < 2) return;

@@ -42,35 +42,43 @@ function printing() {
     folded = [...document.querySelectorAll("#tasks details:not([open])")];
     folded.forEach((each) => (each.open = true));
     paper = 700;
-    redraws.forEach((show) => show());
+    redraws.forEach(({ show }) => show());
     theme = document.documentElement.dataset.theme;
     document.documentElement.dataset.theme = "light";
   });
   addEventListener("afterprint", () => {
     folded.forEach((each) => (each.open = false));
     paper = 0;
-    redraws.forEach((show) => show());
+    redraws.forEach(({ show }) => show());
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
   });
 }
 
-function start() {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  document.documentElement.classList.add("live");
-  document.body.append(tip, heard);
-  themes();
-  copies();
-  printing();
-  data.groups.forEach((group, number) => {
+// What the data says, in the sections that are there; returns what is picked. `before`: what was picked in a page before this.
+function build(data, before = []) {
+  redraws.splice(0, Infinity, ...redraws.filter(({ place }) => place.isConnected));
+  return data.groups.map((group, number) => {
     const picked = new Picked(group);
+    const alike = before.find((other) => other.group.title === group.title);
+    if (alike) picked.keep(alike);
     const within = (section) => document.querySelector(`#${section} [data-group="${number}"]`);
     overview(within("overview"), group, data.good);
     curves(within("curves").querySelector(".curves"), group, picked);
     const course = within("training");
     if (course) training(course.querySelector(".courses"), group, picked);
     rules(within("selection"), data, group);
+    return picked;
   });
 }
 
-start();
+function start() {
+  document.documentElement.classList.add("live");
+  document.body.append(tip, heard);
+  themes();
+  copies();
+  printing();
+  return build(JSON.parse(document.getElementById("data").textContent));
+}
+
+let pickings = start();

@@ -1,0 +1,1 @@
+"""The page of a report, live: it reads run folders, and writes nothing."""

@@ -1,0 +1,182 @@
+"""What a live page shows: run folders, looked at again and again, a page of what is finished, patches for what is under way."""
+
+from __future__ import annotations
+
+import json
+from asyncio import AbstractEventLoop, Queue, QueueFull
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from threading import Event, Lock, Thread
+from time import perf_counter
+from typing import Any
+
+from lengthlab.errors import explain
+from lengthlab.report.compared import compared
+from lengthlab.report.course import Course
+from lengthlab.report.curves import Curve
+from lengthlab.report.html_page import live_html
+from lengthlab.report.html_sections import Report
+from lengthlab.serve.finished import Finished
+from lengthlab.serve.places import Places
+from lengthlab.serve.under_way import UnderWay, patch
+from lengthlab.store.status import Status, visible
+
+SLICE = 0.2
+"""Seconds that one look may read results and logs that are new; the rest is read in the next."""
+PAUSE, ASLEEP = 0.15, 2.0
+"""Seconds between two looks, while somebody watches and while nobody does."""
+SHARE = 4
+"""Looks and pages take at most one part in so many and one of the time: what is watched is at work on the same machine."""
+WAITING = 256
+"""Events that a reader may be behind; one that is further behind is let go, comes again, and gets all anew."""
+READERS = 100
+
+
+@dataclass(eq=False)
+class Reader:
+    """Somebody who watches; None in the queue is the end."""
+
+    loop: AbstractEventLoop
+    queue: Queue[bytes | None]
+
+    def send(self, event: bytes | None) -> None:
+        """From any thread."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._put, event)
+
+    def _put(self, event: bytes | None) -> None:
+        try:
+            self.queue.put_nowait(event)
+        except QueueFull:
+            while not self.queue.empty():
+                self.queue.get_nowait()
+            self.queue.put_nowait(None)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a page is made of, as it was at a look."""
+
+    curves: tuple[Curve, ...] = ()
+    courses: Mapping[str, Course] = field(default_factory=dict)
+    statuses: tuple[Status, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Live:
+    """Runs, looked at from two threads: one reads folders, one makes pages. Whoever joins gets all there is, then patches."""
+
+    def __init__(self, places: Places, command: str = "") -> None:
+        self.places, self.command = places, command
+        self._finished, self._under_way = Finished(), UnderWay()
+        self._lock, self._stop, self._stale = Lock(), Event(), Event()
+        self._readers: set[Reader] = set()
+        self._state: dict[str, Any] = {"version": "", "reading": True, "problem": ""}
+        self._told: Mapping[str, Any] = {}
+        self._wanted, self._read = "", _Read()
+        self.page = live_html(Report((), {}), "")
+        self._threads = [Thread(target=each, daemon=True) for each in (self._look_on, self._write_on)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Every reader is told."""
+        self._stop.set()
+        self._stale.set()
+        with self._lock:
+            for reader in self._readers:
+                reader.send(None)
+
+    def join(self, loop: AbstractEventLoop) -> Reader | None:
+        """A reader, who first gets all; None where there are too many, or no more events to come."""
+        with self._lock:
+            if self._stop.is_set() or len(self._readers) >= READERS:
+                return None
+            reader = Reader(loop, Queue(WAITING))
+            reader.queue.put_nowait(event("all", self._state | {"runs": self._told}))
+            self._readers.add(reader)
+            return reader
+
+    def leave(self, reader: Reader) -> None:
+        with self._lock:
+            self._readers.discard(reader)
+
+    def look(self) -> bool:
+        """Read what is new and tell the readers; whether there is more to read."""
+        folders, problems = self.places.look()
+        done = [folder for folder in folders if folder.finished]
+        under_way = [folder for folder in folders if not folder.finished]
+        more = self._under_way.look(under_way)
+        more |= self._finished.look(done, SLICE)
+        told, states = self._under_way.told, [(status.run, status.state) for status in self._under_way.statuses]
+        version = sha256(repr((self._finished.version, sorted(states), problems)).encode()).hexdigest()[:16]
+        with self._lock:
+            new = patch(self._told, told)
+            self._told = told
+            self._tell(new | self._set(reading=more, problem=""))
+            if version != self._wanted:
+                self._wanted = version
+                problems = [*problems, *self._finished.problems]
+                statuses = self._under_way.statuses
+                self._read = _Read(self._finished.curves, self._finished.courses, statuses, tuple(problems))
+                self._stale.set()
+        return more
+
+    def write(self) -> None:
+        """Make the page of what was read, and say that it is there."""
+        with self._lock:
+            version, read = self._wanted, self._read
+        groups = tuple(compared(read.curves)) if read.curves else ()
+        page = live_html(Report(groups, read.courses, read.statuses, read.problems, self.command), version)
+        with self._lock:
+            self.page = page
+            self._tell(self._set(version=version))
+
+    def _set(self, **state: Any) -> dict[str, Any]:
+        """What of it is new."""
+        new = {name: value for name, value in state.items() if self._state[name] != value}
+        self._state |= new
+        return new
+
+    def _tell(self, new: Mapping[str, Any]) -> None:
+        if new:
+            data = event("patch", new)
+            for reader in self._readers:
+                reader.send(data)
+
+    def _look_on(self) -> None:
+        while not self._stop.is_set():
+            started, more = perf_counter(), False
+            try:
+                more = self.look()
+            except Exception as error:  # a server that stays says what is wrong, and looks again
+                self._complain(error)
+            took = perf_counter() - started
+            self._stop.wait(0 if more else max(PAUSE if self._readers else ASLEEP, SHARE * took))
+
+    def _write_on(self) -> None:
+        while not self._stop.is_set():
+            self._stale.wait()
+            self._stale.clear()
+            started = perf_counter()
+            try:
+                self.write()
+            except Exception as error:
+                self._complain(error)
+            self._stop.wait(SHARE * (perf_counter() - started))
+
+    def _complain(self, error: Exception) -> None:
+        with self._lock:
+            self._tell(self._set(problem=visible(explain(error))))
+
+
+def event(name: str, data: Mapping[str, Any]) -> bytes:
+    """One of the events that a page listens to.
+
+    >>> event("patch", {"reading": False})
+    b'event: patch\\ndata: {"reading":false}\\n\\n'
+    """
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'), allow_nan=False)}\n\n".encode()
