@@ -190,8 +190,7 @@ def test_only_declared_libraries_are_imported(module: str) -> None:
             assert module != "lengthlab.kernels", "the models look into this room on machines without Triton, too"
         elif found.library in INTEGRATED:
             assert module.removeprefix(f"{PACKAGE}.") in INTEGRATED[found.library], f"{module} needs {found.library}"
-            assert room_of(module) in ("integrations", "serve") or found.when != "load", (
-                f"{module} needs {found.library} at once"
-            )
+            at_once = room_of(module) not in ("integrations", "serve") and found.when == "load"
+            assert not at_once, f"{module} needs {found.library} at once"
         else:
             assert found.library in LIBRARIES | sys.stdlib_module_names | {PACKAGE}, f"{module} imports {found.module}"

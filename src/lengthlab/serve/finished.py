@@ -40,18 +40,18 @@ class Finished:
         end = perf_counter() + seconds
         for path, (folder, its_files) in files.items():
             if path not in self._known:
-                if perf_counter() > end:
-                    return True
                 curves, problems = read_curves([folder])
                 self._known[path] = _Known(its_files, curves[0] if curves else None, "; ".join(problems))
+                if perf_counter() > end:  # not before one is read, so that every look comes further
+                    return True
         return self._read_logs(end)
 
     def _read_logs(self, end: float) -> bool:
         for known in self._known.values():
             if known.curve and not known.course:
+                known.course = _course(known.curve)
                 if perf_counter() > end:
                     return True
-                known.course = _course(known.curve)
         return False
 
     @property

@@ -39,6 +39,7 @@ class Reader:
 
     loop: AbstractEventLoop
     queue: Queue[bytes | None]
+    ended: bool = False
 
     def send(self, event: bytes | None) -> None:
         """From any thread."""
@@ -46,9 +47,12 @@ class Reader:
             self.loop.call_soon_threadsafe(self._put, event)
 
     def _put(self, event: bytes | None) -> None:
+        if self.ended:
+            return
         try:
             self.queue.put_nowait(event)
         except QueueFull:
+            self.ended = True
             while not self.queue.empty():
                 self.queue.get_nowait()
             self.queue.put_nowait(None)
