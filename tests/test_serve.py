@@ -6,14 +6,18 @@ import asyncio
 import json
 import os
 import socket
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from starlette.testclient import TestClient
 
 from command import Call
+from lengthlab.cli.live_page import live_page
 from lengthlab.report.course import MOST, course_of
 from lengthlab.report.curves import read_curves
 from lengthlab.serve.app import app_of
@@ -274,6 +278,27 @@ def test_bad_input_ends_in_one_line(call: Call, store: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         call("serve", store, "--port", taken.getsockname()[1]).refused("cannot listen at 127.0.0.1", "--port")
     call("serve", store, "--host", "no such host").refused("cannot listen at")
+
+
+def test_open_shows_the_page_while_the_work_goes_on(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser, told = tmp_path / "browser.sh", tmp_path / "address.txt"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {told}.new && mv {told}.new {told}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+
+    def work() -> None:
+        with live_page(str(store), wanted=True):
+            end = time.monotonic() + 60
+            while not told.exists() and time.monotonic() < end:
+                time.sleep(0.05)
+            assert b"Runs under way" in urlopen(told.read_text().strip(), timeout=10).read()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    with pytest.raises(OSError, match="refused"):
+        urlopen(told.read_text().strip(), timeout=10)
 
 
 def test_the_address_is_told_once_it_can_be_asked_for(store: Path) -> None:

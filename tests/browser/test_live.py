@@ -36,7 +36,11 @@ class Server:
 
     def stop(self) -> None:
         self._process.terminate()
-        self._process.wait(10)
+        self._process.communicate(timeout=10)
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
 
 
 @pytest.fixture
@@ -116,6 +120,7 @@ def test_nothing_grows_with_the_number_of_updates(page: Page, server: Server) ->
     with folder.lock():
         log(folder, *range(1, 400))
         expect(page.locator("#now tbody tr")).to_contain_text("399 of")
+        expect(page.locator("#provenance")).to_contain_text("still in training")
         before = page.evaluate(count)
         for step in range(400, 420):
             log(folder, step)

@@ -25,13 +25,21 @@ SHOWN = 6
 @options.store
 @options.device
 @options.progress
+@options.opened
 @options.as_json
-def demo(seed: int, store: str, device: str, progress: bool, as_json: bool) -> None:
+def demo(seed: int, store: str, device: str, progress: bool, open_it: bool, as_json: bool) -> None:
     """See the effect: one small hybrid, trained end to end and with delayed attention, on this machine, in minutes.
 
     Both are trained on sequences of 1 to 10 key-value pairs, side by side, the delayed one with no more steps, and then
     measured on up to 60 pairs. Stop it when you like: the same command goes on where it was.
     """
+    from lengthlab.cli.live_page import live_page
+
+    with live_page(store, open_it):
+        _demo(seed, store, device, progress, as_json)
+
+
+def _demo(seed: int, store: str, device: str, progress: bool, as_json: bool) -> None:
     from lengthlab.cli.report import write_report
     from lengthlab.cli.work import show, work
     from lengthlab.experiments.demo import demo as runs_of_demo

@@ -18,6 +18,7 @@ from lengthlab.cli.pages import say
 @options.precision
 @options.progress
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at a time on CPUs; one for each core if not given.")
+@options.opened
 @options.as_json
 def train(
     plan: Path,
@@ -27,6 +28,7 @@ def train(
     precision: str | None,
     progress: bool,
     workers: int | None,
+    open_it: bool,
     as_json: bool,
 ) -> None:
     """Train the runs of a TOML file; finished ones are only shown. Every combination of the grid is a run.
@@ -49,10 +51,12 @@ def train(
 
     The names are those of `lengthlab tasks` and `lengthlab models`, or of things in your own files: "my_models.py:three_lstms".
     """
+    from lengthlab.cli.live_page import live_page
     from lengthlab.cli.work import show, work
     from lengthlab.spec.plan import read_plan
 
     runs = read_plan(plan, overrides)
-    curves = work(runs, store, device, workers, precision, progress)
-    show(curves, as_json)
-    say(f"kept in {store}; lengthlab report {store} writes ids, figures and data", err=True)
+    with live_page(store, open_it):
+        curves = work(runs, store, device, workers, precision, progress)
+        show(curves, as_json)
+        say(f"kept in {store}; lengthlab report {store} writes ids, figures and data", err=True)
