@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Path:
 @pytest.fixture
 def live(store: Path) -> Live:
     """Looked at and written once; tests look again by hand."""
-    return looked(Live(Places([str(store)])))
+    return looked(Live(Places([str(store)]), listing=0))
 
 
 def looked(live: Live) -> Live:
@@ -154,7 +154,7 @@ def test_hostile_names_are_text(store: Path) -> None:
     begin(store, model={"name": HOSTILE}, task={"name": HOSTILE})
     Folder(store / ("b" * 12)).write_json("run.json", {})
     Folder(store / ("b" * 12)).write_json("failure.json", {"message": HOSTILE})
-    live = looked(Live(Places([str(store)])))
+    live = looked(Live(Places([str(store)]), listing=0))
     assert b"<img" not in live.page
     assert b"<script>alert" not in live.page
     [(_, all_runs)] = heard(live, lambda: None)
@@ -169,7 +169,7 @@ def test_no_link_leads_out(store: Path, tmp_path: Path, name: str) -> None:
     folder = begin(store, lines=0)
     (folder.path / name).unlink(missing_ok=True)
     (folder.path / name).symlink_to(secret)
-    live = looked(Live(Places([str(store)])))
+    live = looked(Live(Places([str(store)]), listing=0))
     assert f"{name} is no file in it" in live.page.decode()
     assert SECRET not in live.page.decode() + json.dumps(heard(live, lambda: None))
 
@@ -179,14 +179,14 @@ def test_a_linked_folder_outside_and_a_pipe_are_not_read(store: Path, tmp_path: 
     (store / "linked").symlink_to(tmp_path / "elsewhere" / ("a" * 12))
     (store / "again").symlink_to(store / ("0" * 12))  # within what is served: the same run, once
     os.mkfifo(begin(store, "c" * 12, lines=0).path / FILE)
-    live = looked(Live(Places([str(store)])))
+    live = looked(Live(Places([str(store)]), listing=0))
     assert "leads out" in live.page.decode()
     assert SECRET not in live.page.decode()
     assert "2 runs of" in live.page.decode()
 
 
 def test_a_run_appears_grows_stops_and_settles(store: Path) -> None:
-    live = looked(Live(Places([str(store)])))
+    live = looked(Live(Places([str(store)]), listing=0))
     folder = Folder(store / ("a" * 12))
 
     def life() -> None:
@@ -221,7 +221,7 @@ def test_nothing_new_is_no_event(live: Live) -> None:
 
 def test_a_server_that_starts_again_shows_the_same_version(store: Path) -> None:
     begin(store)
-    pages = {looked(Live(Places([str(store)]))).page for _ in range(2)}
+    pages = {looked(Live(Places([str(store)]), listing=0)).page for _ in range(2)}
     assert len(pages) == 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Event, Lock, Thread
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from lengthlab.errors import explain
@@ -20,12 +20,15 @@ from lengthlab.report.html_sections import Report
 from lengthlab.serve.finished import Finished
 from lengthlab.serve.places import Places
 from lengthlab.serve.under_way import UnderWay, patch
+from lengthlab.store import Folder
 from lengthlab.store.status import Status, visible
 
 SLICE = 0.2
 """Seconds that one look may read results and logs that are new; the rest is read in the next."""
 PAUSE, ASLEEP = 0.15, 2.0
 """Seconds between two looks, while somebody watches and while nobody does."""
+LISTING = 1.0
+"""Seconds after which new folders are looked for."""
 SHARE = 4
 """Looks and pages take at most one part in so many and one of the time: what is watched is at work on the same machine."""
 WAITING = 256
@@ -59,6 +62,15 @@ class Reader:
 
 
 @dataclass(frozen=True)
+class _Listed:
+    """The folders that there are; `problems`: a line for each that is not read."""
+
+    done: tuple[Folder, ...] = ()
+    under_way: tuple[Folder, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Read:
     """What a page is made of, as it was at a look."""
 
@@ -71,14 +83,17 @@ class _Read:
 class Live:
     """Runs, looked at from two threads: one reads folders, one makes pages. Whoever joins gets all there is, then patches."""
 
-    def __init__(self, places: Places, command: str = "") -> None:
-        self.places, self.command = places, command
+    def __init__(self, places: Places, command: str = "", listing: float = LISTING) -> None:
+        """`listing`: seconds after which new folders are looked for."""
+        self.places, self.command, self._listing = places, command, listing
         self._finished, self._under_way = Finished(), UnderWay()
         self._lock, self._stop, self._stale = Lock(), Event(), Event()
         self._readers: set[Reader] = set()
         self._state: dict[str, Any] = {"version": "", "reading": True, "problem": ""}
         self._told: Mapping[str, Any] = {}
         self._wanted, self._read = "", _Read()
+        self._listed, self._due, self._unread = _Listed(), 0.0, True
+        self._finished_version: tuple[object, ...] = ()
         self.page = live_html(Report((), {}), "")
         self._threads = [Thread(target=each, daemon=True) for each in (self._look_on, self._write_on)]
 
@@ -110,13 +125,15 @@ class Live:
 
     def look(self) -> bool:
         """Read what is new and tell the readers; whether there is more to read."""
-        folders, problems = self.places.look()
-        done = [folder for folder in folders if folder.finished]
-        under_way = [folder for folder in folders if not folder.finished]
-        more = self._under_way.look(under_way)
-        more |= self._finished.look(done, SLICE)
-        told, states = self._under_way.told, [(status.run, status.state) for status in self._under_way.statuses]
-        version = sha256(repr((self._finished.version, sorted(states), problems)).encode()).hexdigest()[:16]
+        if perf_counter() >= self._due or any(map(self._changed, self._listed.under_way)):
+            self._list()
+        more = self._under_way.look(self._listed.under_way)
+        if self._unread:
+            self._unread = self._finished.look(self._listed.done, SLICE)
+            self._finished_version = self._finished.version
+        more, told, problems = more or self._unread, self._under_way.told, [*self._listed.problems]
+        states = sorted((status.run, status.state) for status in self._under_way.statuses)
+        version = sha256(repr((self._finished_version, states, problems)).encode()).hexdigest()[:16]
         with self._lock:
             new = patch(self._told, told)
             self._told = told
@@ -128,6 +145,17 @@ class Live:
                 self._read = _Read(self._finished.curves, self._finished.courses, statuses, tuple(problems))
                 self._stale.set()
         return more
+
+    def _list(self) -> None:
+        """Which folders there are: not at every look, because of many most are finished, and stay as they are."""
+        folders, problems = self.places.look()
+        done = [folder for folder in folders if folder.finished]
+        under_way = [folder for folder in folders if not folder.finished]
+        self._listed = _Listed(tuple(done), tuple(under_way), tuple(problems))
+        self._unread, self._due = True, perf_counter() + self._listing
+
+    def _changed(self, folder: Folder) -> bool:
+        return folder.finished or bool(self.places.wrong(str(folder.path)))
 
     def write(self) -> None:
         """Make the page of what was read, and say that it is there."""
@@ -153,24 +181,24 @@ class Live:
 
     def _look_on(self) -> None:
         while not self._stop.is_set():
-            started, more = perf_counter(), False
+            started, more = thread_time(), False
             try:
                 more = self.look()
             except Exception as error:  # a server that stays says what is wrong, and looks again
                 self._complain(error)
-            took = perf_counter() - started
+            took = thread_time() - started
             self._stop.wait(0 if more else max(PAUSE if self._readers else ASLEEP, SHARE * took))
 
     def _write_on(self) -> None:
         while not self._stop.is_set():
             self._stale.wait()
             self._stale.clear()
-            started = perf_counter()
+            started = thread_time()
             try:
                 self.write()
             except Exception as error:
                 self._complain(error)
-            self._stop.wait(SHARE * (perf_counter() - started))
+            self._stop.wait(SHARE * (thread_time() - started))
 
     def _complain(self, error: Exception) -> None:
         with self._lock:

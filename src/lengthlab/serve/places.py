@@ -36,14 +36,14 @@ class Places:
         folders: list[Folder] = []
         problems: list[str] = []
         for path in dict.fromkeys(path for root in self.roots for path in _runs_in(root)):
-            wrong = self._wrong(path)
+            wrong = self.wrong(path)
             if wrong:
                 problems.append(f"{path}: {wrong}")
             else:
                 folders.append(Folder(Path(path)))
         return folders, problems
 
-    def _wrong(self, path: str) -> str:
+    def wrong(self, path: str) -> str:
         """What keeps a folder from being read; empty where nothing does."""
         if os.path.islink(path) and not self._within(path):
             return "a link that leads out of what is served"
