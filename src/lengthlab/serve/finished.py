@@ -82,7 +82,8 @@ class Finished:
 
 
 def _files(folder: Folder) -> Files:
-    return identity(f"{folder.path}/result.json"), identity(f"{folder.path}/run.json")
+    """Those that a page is made of, but for the log, which is read once."""
+    return tuple(identity(f"{folder.path}/{name}") for name in ("result.json", "run.json", "why.json"))
 
 
 def _course(curve: Curve) -> Course:

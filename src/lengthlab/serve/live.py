@@ -17,6 +17,7 @@ from lengthlab.report.course import Course
 from lengthlab.report.curves import Curve
 from lengthlab.report.html_page import live_html
 from lengthlab.report.html_sections import Report
+from lengthlab.report.why_section import read_diagnoses
 from lengthlab.serve.finished import Finished
 from lengthlab.serve.places import Places
 from lengthlab.serve.under_way import UnderWay, patch
@@ -162,7 +163,9 @@ class Live:
         with self._lock:
             version, read = self._wanted, self._read
         groups = tuple(compared(read.curves)) if read.curves else ()
-        page = live_html(Report(groups, read.courses, read.statuses, read.problems, self.command), version)
+        diagnoses, unread = read_diagnoses(read.curves)
+        problems = (*read.problems, *unread)
+        page = live_html(Report(groups, read.courses, read.statuses, problems, self.command, diagnoses), version)
         with self._lock:
             self.page = page
             self._tell(self._set(version=version))

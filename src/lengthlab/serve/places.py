@@ -10,7 +10,7 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG
 from lengthlab.errors import require
 from lengthlab.store import Folder
 
-FILES = ("run.json", "log.jsonl", "result.json", "failure.json", ".lock")
+FILES = ("run.json", "log.jsonl", "result.json", "failure.json", "why.json", ".lock")
 """All that is read of a run."""
 
 
