@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from time import time
+from time import monotonic, sleep, time
 from traceback import format_exception
 from typing import Any
 
@@ -32,8 +32,10 @@ from filelock import FileLock, Timeout
 
 from lengthlab.errors import LabError, explain, reason, require
 from lengthlab.store.ids import SHORT, same_run
+from lengthlab.store.lease import LEASE, Leases, Owner
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.log import identity, parse
+from lengthlab.store.place import FolderPlace, carry_out
 
 try:
     import fcntl
@@ -49,6 +51,8 @@ PATIENCE = 0.1
 """Seconds after which a lock is held by somebody at work, and not by somebody who only looks whether it is held."""
 HOST = platform.node().replace(".", "-") or "host"
 SILENT_SECONDS = 3600.0
+_LOOKED = Leases(Owner(HOST), monotonic)
+"""What this process, which has no lease, knows of those who have."""
 
 
 class Busy(LabError):
@@ -127,6 +131,7 @@ class Folder:
             log.warning("run %s is in the hands of another process; waiting for it", self.id)
             lock.acquire()
         try:
+            self._wait_for_lease(wait)
             for partial in self.path.glob(".*.partial"):
                 if _abandoned(partial):
                     partial.unlink(missing_ok=True)
@@ -134,9 +139,36 @@ class Folder:
         finally:
             lock.release()
 
+    def _wait_for_lease(self, wait: bool) -> None:
+        """Until no worker has the run (lease.py), or one that has it has been silent for so long that it is over."""
+        if not os.path.exists(os.path.join(self.path, LEASE)):
+            return
+        place, told = FolderPlace(self.path.parent), False
+        while (past := carry_out(_LOOKED.clear(self.path.name), place)) is None:
+            if not wait:
+                raise Busy(f"run {self.id} is in the hands of a worker")
+            if not told:
+                log.warning("run %s is in the hands of a worker; waiting for it", self.id)
+            told = True
+            sleep(1.0)
+        if past.number:
+            carry_out(_LOOKED.close_fences(self.path.name, past.number), place)
+
     @property
     def held(self) -> bool:
-        """Whether a process has the lock now. Looking disturbs nobody, makes no file and needs no right to write."""
+        """Whether a process has the lock now, or a lease. Looking disturbs nobody, makes no file and needs no right to write."""
+        return self.locked or self.leased
+
+    @property
+    def leased(self) -> bool:
+        """Whether a worker has the run, or had it when it was last heard of (lease.py)."""
+        if not os.path.exists(os.path.join(self.path, LEASE)):
+            return False
+        return carry_out(_LOOKED.past(self.path.name), FolderPlace(self.path.parent)).holder is not None
+
+    @property
+    def locked(self) -> bool:
+        """Whether a process has the lock now."""
         path = os.path.join(self.path, ".lock")
         try:
             with open(path, "rb", buffering=0) as file:

@@ -37,6 +37,8 @@ BUSY_SECONDS = 1.0
 
 Failed = Callable[[Run, Exception], None]
 """Hears of a run that did not make it, and why."""
+More = Callable[[int], Sequence[Run]]
+"""Given how many runs are in training, one that may be trained beside them, or none."""
 
 log = logging.getLogger("lengthlab")
 
@@ -53,15 +55,19 @@ class Engine:
         self._most = 0
         self._not_before = 0.0
 
-    def train(self, runs: Sequence[Run], seconds: float = inf) -> None:
+    def train(self, runs: Sequence[Run], seconds: float = inf, more: More | None = None) -> None:
         """All of them, or as far as they come in so many seconds: then what was learned is kept, for whoever goes on. On Ctrl-C
-        it is kept, too, and KeyboardInterrupt goes up.
+        it is kept, too, and KeyboardInterrupt goes up. `more` is asked for another run whenever there is room for one.
         """
         self.waiting, end = list(runs), monotonic() + seconds
         own_noise = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with settled(self.device), own_noise, interruptible() as interrupt:
             try:
-                while (self.waiting or self.inside) and not interrupt.asked and monotonic() < end:
+                while not interrupt.asked and monotonic() < end:
+                    if more and not self.waiting and self._has_room():
+                        self.waiting += more(len(self.inside))
+                    if not (self.waiting or self.inside):
+                        break
                     if self.waiting and self._has_room():
                         self._let_in(self.waiting.pop(0))
                     if not self._turns():

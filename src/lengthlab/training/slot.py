@@ -10,6 +10,7 @@ import torch
 from lengthlab.errors import RunFailed, refuse_exit
 from lengthlab.spec.run import Run
 from lengthlab.store import Busy, Folder
+from lengthlab.store.fenced import Lost
 from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training.checkpoint import load_checkpoint
 from lengthlab.training.precision import Precision
@@ -85,7 +86,7 @@ class Slot:
         try:
             with refuse_exit():
                 act()
-        except (Busy, torch.OutOfMemoryError):
+        except (Busy, Lost, torch.OutOfMemoryError):
             raise
         except Exception as error:
             self._record(error)

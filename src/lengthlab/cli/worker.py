@@ -1,0 +1,53 @@
+"""`lengthlab worker`"""
+
+from __future__ import annotations
+
+import click
+
+from lengthlab.cli import options
+from lengthlab.cli.pages import say
+from lengthlab.store.folder import HOST
+from lengthlab.store.lease import SECONDS
+
+
+@click.command()
+@click.argument("store", type=options.Place(exists=True, file_okay=False), metavar="STORE")
+@options.device
+@options.precision
+@click.option("--watch", is_flag=True, help="Go on for ever: wait for new runs when there are none.")
+@click.option("--trust", is_flag=True, help="Run code that lies in run folders, where a run has some of its own.")
+@click.option("--host", default=HOST, help="What this machine is called, if several call themselves the same.")
+@click.option(
+    "--lease",
+    type=click.FloatRange(min=1),
+    default=SECONDS,
+    show_default=True,
+    help="Seconds without a sign of life after which others take over.",
+)
+def worker(store: str, device: str, precision: str | None, watch: bool, trust: bool, host: str, lease: float) -> None:
+    """Train runs of a store that are not finished, beside any number of other workers, on any machine that sees the folder.
+
+    \b
+    lengthlab train sweep.toml --queue --store /shared/runs    once
+    lengthlab worker /shared/runs                              on every machine, once for each GPU or core
+    lengthlab status /shared/runs                              who has what
+
+    A GPU gets as many runs at a time as it has room for, a CPU one. A worker that is killed loses nothing: another one takes its
+    runs over and goes on from their checkpoints, and if it was only slow, it finds out before it writes.
+    """
+    from lengthlab.device import device_named, in_words
+    from lengthlab.launch.claims import ClaimingWorker
+    from lengthlab.store.lease import Owner
+    from lengthlab.training.precision import precision_named
+
+    chosen = device_named(device)
+    me = Owner(host, seconds=lease)
+    say(f"worker {me.id} on {host}, {in_words(chosen, 1)}", err=True)
+    claiming = ClaimingWorker(
+        store, chosen, precision_named(precision, chosen), me, trust, lambda line: say(line, err=True)
+    )
+    claiming.store.prepare()
+    tally = claiming.work(watch)
+    say(f"nothing is left to do: {tally.trained} trained, {tally.taken_over} of them taken over, {tally.failed} failed", err=True)
+    if tally.failed:
+        click.get_current_context().exit(1)

@@ -1,0 +1,201 @@
+"""A worker that finds its runs in a store: it claims unfinished ones by leases (store/lease.py), trains as many side by side as
+its device has room for, and goes on until nothing is left that it could do.
+
+Any number of workers, on any host that sees the folder; the store is all they share. A run that fails is tried again on other
+hosts, and parked when it has failed on three.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Event, Thread
+from time import monotonic, sleep
+
+import torch
+
+from lengthlab.device import in_words
+from lengthlab.errors import LabError, explain
+from lengthlab.spec.run import Run
+from lengthlab.store.fenced import LeasedStore, Lost
+from lengthlab.store.lease import BEATS, Leases, Owner, Past
+from lengthlab.store.place import FolderPlace, carry_out
+from lengthlab.training.engine import Engine
+from lengthlab.training.footprint import require_room
+from lengthlab.training.precision import Precision
+from lengthlab.training.result import read_run
+
+LOOK_SECONDS = 5.0
+"""Between two looks for runs, while there are none to claim."""
+
+
+@dataclass
+class Tally:
+    """What a worker has done."""
+
+    trained: int = 0
+    failed: int = 0
+    taken_over: int = 0
+
+
+class ClaimingWorker:
+    """`ClaimingWorker(store, device, precision, Owner("host")).work()`"""
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str],
+        device: torch.device,
+        precision: Precision,
+        me: Owner,
+        trust: bool = False,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.store, self.device, self.precision, self.me = LeasedStore(store), device, precision, me
+        self.trust, self.say, self.tally = trust, say, Tally()
+        self._leases, self._place = Leases(me, monotonic), FolderPlace(self.store.root)
+        self._random = random.Random(me.id)
+        self._over: set[str] = set()
+        """Runs that this worker can do nothing more for: finished, parked, failed on this host, too large for the device."""
+        self._told: set[str] = set()
+        self._waiting: list[str] = []
+        self._errors: dict[str, str] = {}
+        self._next_look = 0.0
+        self._engine = Engine(self.store, device, precision, self._failed)
+
+    def work(self, watch: bool = False) -> Tally:
+        """Until nothing is left, or for ever. On Ctrl-C what was learned is kept, the leases are given back, and
+        KeyboardInterrupt goes up.
+        """
+        with self._beating():
+            try:
+                while True:
+                    self._engine.train([], more=self._more)
+                    self._give_back()
+                    if not watch and not self._left():
+                        return self.tally
+                    sleep(min(LOOK_SECONDS, self.me.seconds / BEATS))
+            finally:
+                self._give_back(all_of_them=True)
+
+    # Runs to do
+
+    def _left(self) -> list[str]:
+        """The runs that are not finished, whoever has them, and for which this worker can do something."""
+        names = [folder.id for folder in self.store.folders()]
+        for name in names:
+            if name not in self._over and name not in self.store.leases and self.store.folder(name).finished:
+                self._over.add(name)
+        return [name for name in names if name not in self._over and name not in self.store.leases]
+
+    def _more(self, inside: int) -> Sequence[Run]:
+        """A run of which this worker has the lease now, for the engine, which has room for one; none if there is none."""
+        self._give_back()
+        if inside and (self.device.type != "cuda" or monotonic() < self._next_look):
+            return []
+        if not self._waiting:
+            self._waiting = self._left()
+            self._random.shuffle(self._waiting)  # so that workers seldom want the same
+        while self._waiting:
+            run = self._claimed(self._waiting.pop())
+            if run:
+                return [run]
+        self._next_look = monotonic() + LOOK_SECONDS
+        return []
+
+    def _claimed(self, name: str) -> Run | None:
+        try:
+            run = read_run(self.store.folder(name), self.trust)
+            require_room(run, str(self.device))
+        except (LabError, OSError) as error:
+            self._leave_alone(name, explain(error))
+            return None
+        with suppress(OSError):  # of a disk that does not answer: another time
+            past = carry_out(self._leases.past(name), self._place)
+            if past.parked or self.me.host in past.hosts:
+                self._leave_alone(name, _story(past))
+                return None
+            lease = carry_out(self._leases.claim(name), self._place)
+            if lease:
+                self.store.leases[name] = lease
+                if self.store.folder(name).finished:  # while we looked
+                    self._end(name)
+                    return None
+                self.say(f"{run.title} (run {run.id}): claim {lease.number}{', taken over' * (past.holder is not None)}")
+                self.tally.taken_over += past.holder is not None
+                return run
+        return None
+
+    def _leave_alone(self, name: str, why: str) -> None:
+        self._over.add(name)
+        if name not in self._told and not self.store.folder(name).finished:
+            self._told.add(name)
+            self.say(f"run {name} is left alone: {why}")
+
+    # Runs done
+
+    def _failed(self, run: Run, error: Exception) -> None:
+        name = self.store.folder(run.id).id
+        if isinstance(error, Lost):
+            self.store.leases.pop(name, None)
+            self.say(f"{run.title}: {error}")
+            return
+        self._errors[name] = self.store.folder(run.id).explain_failure(error)
+        self.tally.failed += 1
+        self.say(f"{run.title} (run {run.id}) failed: {self._errors[name]}")
+
+    def _give_back(self, all_of_them: bool = False) -> None:
+        """The leases of runs that are not in training any more."""
+        busy = {self.store.folder(each).id for each in self._in_training()} if not all_of_them else set()
+        for name in [name for name in self.store.leases if name not in busy]:
+            with suppress(OSError):  # of a disk that does not answer: our silence will say it
+                self._end(name)
+
+    def _in_training(self) -> Iterator[str]:
+        yield from (slot.run.id for slot in self._engine.inside)
+        yield from (run.id for run in self._engine.waiting)
+
+    def _end(self, name: str) -> None:
+        lease, why = self.store.leases.pop(name), self._errors.pop(name, "")
+        finished = self.store.folder(name).finished
+        ours = carry_out(self._leases.end(lease, "finished" if finished else "failed" if why else "released", why), self._place)
+        self.tally.trained += finished and ours
+        self.store.kept.discard(name)
+        if finished or why:
+            self._over.add(name)
+
+    # A heart
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        """While inside, the heart of this worker beats, in a thread of its own: a step may take long."""
+        over = Event()
+
+        def beat() -> None:
+            while True:
+                with suppress(OSError):
+                    words = {"device": in_words(self.device, 1)}
+                    carry_out(self._leases.beat(list(self.store.leases), list(self.store.kept), **words), self._place)
+                if over.wait(self.me.seconds / BEATS):
+                    return
+
+        heart = Thread(target=beat, daemon=True)
+        heart.start()
+        try:
+            yield
+        finally:
+            over.set()
+            heart.join()
+            (self.store.root / ".workers" / self.me.id).unlink(missing_ok=True)
+
+
+def _story(past: Past) -> str:
+    """
+    >>> from lengthlab.store.lease import Failure
+    >>> _story(Past(1, None, (Failure("one", "loss is nan"),)))
+    'it failed on one: loss is nan'
+    """
+    reasons = [f"it failed on {failure.host}: {failure.message}" for failure in past.failures]
+    return "; ".join([*(["it is parked"] if past.parked else []), *reasons])

@@ -1,0 +1,123 @@
+"""A run folder that is written under a lease: once the lease is another's, nothing of ours gets into it any more.
+
+Every file is written beside the others, in a folder of the lease's own, and moved from there to its place. Who takes over
+removes that folder first, so a move that comes late finds nothing to move, wherever its process had been suspended: the disk
+itself decides, in one operation, and not a look before. Log lines go to the very file that this owner made, which is no longer
+the run's as soon as the next owner has made its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from lengthlab.errors import LabError
+from lengthlab.store.folder import CHECKPOINT, Busy, Folder, Store
+from lengthlab.store.lease import Lease
+from lengthlab.store.log import FILE as LOG
+from lengthlab.store.place import GONE
+
+
+class Lost(LabError):
+    """The lease is another's by now."""
+
+
+@dataclass(frozen=True)
+class FencedFolder(Folder):
+    """The folder of a run that this process has a lease of; `fence` is the folder that its writes pass through."""
+
+    fence: Path
+    open_files: dict[str, IO[bytes]] = field(default_factory=dict, repr=False, compare=False)
+    kept: set[str] = field(default_factory=set, repr=False, compare=False)
+    """The ids of runs with a checkpoint of ours."""
+
+    def write(self, name: str, data: bytes) -> None:
+        self._pass(name, data).close()
+        if name == CHECKPOINT:
+            self.kept.add(self.id)
+
+    def _pass(self, name: str, data: bytes) -> IO[bytes]:
+        """The file, open still, at its place."""
+        partial = self.fence / name
+        with self._or_lost():
+            file = open(partial, "wb")  # noqa: SIM115
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(partial, self.path / name)
+            except OSError as error:
+                file.close()
+                with suppress(OSError):
+                    partial.unlink(missing_ok=True)
+                raise OSError(error.errno, error.strerror, str(self.path / name)) from None
+            return file
+
+    def remove(self, name: str) -> None:
+        """By way of the fence, too: what is there may be the next owner's."""
+        with self._or_lost():
+            if (self.path / name).exists():
+                os.replace(self.path / name, self.fence / name)
+                (self.fence / name).unlink(missing_ok=True)
+            self._require_open()
+
+    def record_failure(self, error: BaseException, step: int = 0) -> None:
+        with suppress(Lost):  # then it is the next owner's
+            super().record_failure(error, step)
+
+    def trim_log(self, step: int) -> None:
+        kept = [line for line in self.read_log() if line["step"] <= step]
+        self.open_files[LOG] = self._pass(LOG, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    def append_log(self, line: Mapping[str, Any]) -> None:
+        with self._or_lost():
+            self._require_open()
+            file = self.open_files[LOG]
+            file.write((json.dumps(line) + "\n").encode())
+            file.flush()
+
+    @contextmanager
+    def lock(self, wait: bool = True) -> Iterator[None]:
+        """The lease is the lock. A command of this machine that works without one is respected: then the run is `Busy`."""
+        if self.locked:
+            raise Busy(f"run {self.id} is in the hands of another process")
+        try:
+            with self._or_lost():
+                self._require_open()
+            yield
+        finally:
+            for file in self.open_files.values():
+                file.close()
+            self.open_files.clear()
+
+    def _require_open(self) -> None:
+        os.stat(self.fence)
+
+    @contextmanager
+    def _or_lost(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in GONE:
+                raise Lost(f"run {self.id} was taken over by another process, which goes on with it") from None
+            raise
+
+
+class LeasedStore(Store):
+    """A store that has the folders of these leases to write to."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        super().__init__(root)
+        self.leases: dict[str, Lease] = {}
+        """By run."""
+        self.kept: set[str] = set()
+
+    def folder(self, run_id: str) -> Folder:
+        folder = super().folder(run_id)
+        lease = self.leases.get(folder.id)
+        return FencedFolder(folder.path, self.root / lease.fence, kept=self.kept) if lease else folder
