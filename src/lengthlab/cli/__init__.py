@@ -21,8 +21,10 @@ from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
 from lengthlab.cli.rules import rules
 from lengthlab.cli.serve import serve
+from lengthlab.cli.status import status
 from lengthlab.cli.train import train
 from lengthlab.cli.why import why
+from lengthlab.cli.worker import worker
 from lengthlab.errors import TRACE, LabError, explain, place_of
 from lengthlab.report.encoding import spell
 
@@ -37,7 +39,8 @@ def cli() -> None:
 
 
 COMMANDS = (
-    *(demo, train, reproduce, evaluate, why, report, serve, bench, delay, check, guarantee, rules, tasks, models, experiments),
+    *(demo, train, worker, status, reproduce, evaluate, why, report, serve, bench, delay, check, guarantee, rules, tasks),
+    *(models, experiments),
 )
 for command in COMMANDS:
     cli.add_command(command)

@@ -18,6 +18,7 @@ from lengthlab.cli.pages import say
 @options.precision
 @options.progress
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at a time on CPUs; one for each core if not given.")
+@click.option("--queue", "queued", is_flag=True, help="Train nothing: put the runs into the store, for `lengthlab worker`.")
 @options.opened
 @options.as_json
 def train(
@@ -28,6 +29,7 @@ def train(
     precision: str | None,
     progress: bool,
     workers: int | None,
+    queued: bool,
     open_it: bool,
     as_json: bool,
 ) -> None:
@@ -56,6 +58,12 @@ def train(
     from lengthlab.spec.plan import read_plan
 
     runs = read_plan(plan, overrides)
+    if queued:
+        from lengthlab.launch.queue import queue
+
+        number = len(queue(runs, store, device))
+        say(f"{number} runs wait in {store}; on every machine that sees it: lengthlab worker {store}", err=True)
+        return
     with live_page(store, open_it):
         curves = work(runs, store, device, workers, precision, progress)
         show(curves, as_json)

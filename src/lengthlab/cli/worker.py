@@ -43,11 +43,12 @@ def worker(store: str, device: str, precision: str | None, watch: bool, trust: b
     chosen = device_named(device)
     me = Owner(host, seconds=lease)
     say(f"worker {me.id} on {host}, {in_words(chosen, 1)}", err=True)
-    claiming = ClaimingWorker(
-        store, chosen, precision_named(precision, chosen), me, trust, lambda line: say(line, err=True)
-    )
+    claiming = ClaimingWorker(store, chosen, precision_named(precision, chosen), me, trust, lambda line: say(line, err=True))
     claiming.store.prepare()
     tally = claiming.work(watch)
-    say(f"nothing is left to do: {tally.trained} trained, {tally.taken_over} of them taken over, {tally.failed} failed", err=True)
+    say(
+        f"nothing is left to do: {tally.trained} trained, {tally.taken_over} of them taken over, {tally.failed} failed",
+        err=True,
+    )
     if tally.failed:
         click.get_current_context().exit(1)

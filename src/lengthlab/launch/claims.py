@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from threading import Event, Thread
 from time import monotonic, sleep
 
@@ -21,7 +22,7 @@ from lengthlab.device import in_words
 from lengthlab.errors import LabError, explain
 from lengthlab.spec.run import Run
 from lengthlab.store.fenced import LeasedStore, Lost
-from lengthlab.store.lease import BEATS, Leases, Owner, Past
+from lengthlab.store.lease import BEATS, FINISHED, Lease, Leases, Owner, Past, names_in
 from lengthlab.store.place import FolderPlace, carry_out
 from lengthlab.training.engine import Engine
 from lengthlab.training.footprint import require_room
@@ -30,6 +31,8 @@ from lengthlab.training.result import read_run
 
 LOOK_SECONDS = 5.0
 """Between two looks for runs, while there are none to claim."""
+OTHERS = 16
+"""So many runs in the hands of others are tried at a look, whether their owners are silent: of a thousand, some."""
 
 
 @dataclass
@@ -58,7 +61,9 @@ class ClaimingWorker:
         self._leases, self._place = Leases(me, monotonic), FolderPlace(self.store.root)
         self._random = random.Random(me.id)
         self._over: set[str] = set()
-        """Runs that this worker can do nothing more for: finished, parked, failed on this host, too large for the device."""
+        """Runs that this worker can do nothing for: finished, parked, failed on this host, too large for the device."""
+        self._others = 0
+        """How many runs were found in the hands of others since the last look at the whole store."""
         self._told: set[str] = set()
         self._waiting: list[str] = []
         self._errors: dict[str, str] = {}
@@ -74,8 +79,10 @@ class ClaimingWorker:
                 while True:
                     self._engine.train([], more=self._more)
                     self._give_back()
-                    if not watch and not self._left():
+                    if not (watch or self._others or self._left()):
                         return self.tally
+                    if watch and not self._others:
+                        self._over.clear()  # somebody may have asked for them again
                     sleep(min(LOOK_SECONDS, self.me.seconds / BEATS))
             finally:
                 self._give_back(all_of_them=True)
@@ -83,12 +90,10 @@ class ClaimingWorker:
     # Runs to do
 
     def _left(self) -> list[str]:
-        """The runs that are not finished, whoever has them, and for which this worker can do something."""
-        names = [folder.id for folder in self.store.folders()]
-        for name in names:
-            if name not in self._over and name not in self.store.leases and self.store.folder(name).finished:
-                self._over.add(name)
-        return [name for name in names if name not in self._over and name not in self.store.leases]
+        """Folders of the store that may hold a run to do, in an order of this worker's own, so that two seldom want the same."""
+        listed = {name for name in carry_out(names_in(""), self._place) if not name.startswith(".")}
+        self._over |= set(carry_out(names_in(FINISHED), self._place)) if listed else set()
+        return self._random.sample(left := sorted(listed - self._over - self.store.leases.keys()), len(left))
 
     def _more(self, inside: int) -> Sequence[Run]:
         """A run of which this worker has the lease now, for the engine, which has room for one; none if there is none."""
@@ -96,37 +101,48 @@ class ClaimingWorker:
         if inside and (self.device.type != "cuda" or monotonic() < self._next_look):
             return []
         if not self._waiting:
-            self._waiting = self._left()
-            self._random.shuffle(self._waiting)  # so that workers seldom want the same
-        while self._waiting:
+            self._waiting, self._others = self._left(), 0
+        while self._waiting and self._others < OTHERS:
             run = self._claimed(self._waiting.pop())
             if run:
                 return [run]
+        self._waiting.clear()
         self._next_look = monotonic() + LOOK_SECONDS
         return []
 
     def _claimed(self, name: str) -> Run | None:
-        try:
-            run = read_run(self.store.folder(name), self.trust)
-            require_room(run, str(self.device))
-        except (LabError, OSError) as error:
-            self._leave_alone(name, explain(error))
+        """The run in this folder, if it is one to do, and ours now."""
+        folder = self.store.folder(name)
+        if folder.finished or not (folder.path / "run.json").exists():
+            self._over.add(name)
             return None
-        with suppress(OSError):  # of a disk that does not answer: another time
+        try:
             past = carry_out(self._leases.past(name), self._place)
             if past.parked or self.me.host in past.hosts:
                 self._leave_alone(name, _story(past))
                 return None
+            if past.holder is not None and carry_out(self._leases.clear(name), self._place) is None:
+                self._others += 1
+                return None
+            run = read_run(folder, self.trust)
+            require_room(run, str(self.device))
             lease = carry_out(self._leases.claim(name), self._place)
-            if lease:
-                self.store.leases[name] = lease
-                if self.store.folder(name).finished:  # while we looked
-                    self._end(name)
-                    return None
-                self.say(f"{run.title} (run {run.id}): claim {lease.number}{', taken over' * (past.holder is not None)}")
-                self.tally.taken_over += past.holder is not None
-                return run
-        return None
+        except LabError as error:
+            self._leave_alone(name, explain(error))
+            return None
+        except OSError:  # of a disk that does not answer: another time
+            self._others += 1
+            return None
+        return self._taken(run, lease, past) if lease else None
+
+    def _taken(self, run: Run, lease: Lease, past: Past) -> Run | None:
+        self.store.leases[lease.run] = lease
+        if self.store.folder(lease.run).finished:  # while we looked
+            self._end(lease.run)
+            return None
+        self.tally.taken_over += past.holder is not None
+        self.say(f"{run.title} (run {run.id}): {'taken over from ' + str(past.holder.get('host')) if past.holder else 'begun'}")
+        return run
 
     def _leave_alone(self, name: str, why: str) -> None:
         self._over.add(name)
@@ -151,20 +167,19 @@ class ClaimingWorker:
         busy = {self.store.folder(each).id for each in self._in_training()} if not all_of_them else set()
         for name in [name for name in self.store.leases if name not in busy]:
             with suppress(OSError):  # of a disk that does not answer: our silence will say it
-                self._end(name)
+                self.tally.trained += self._end(name)
 
     def _in_training(self) -> Iterator[str]:
         yield from (slot.run.id for slot in self._engine.inside)
         yield from (run.id for run in self._engine.waiting)
 
-    def _end(self, name: str) -> None:
+    def _end(self, name: str) -> bool:
+        """Whether it was ours to the end, which is that of the run."""
         lease, why = self.store.leases.pop(name), self._errors.pop(name, "")
         finished = self.store.folder(name).finished
-        ours = carry_out(self._leases.end(lease, "finished" if finished else "failed" if why else "released", why), self._place)
-        self.tally.trained += finished and ours
         self.store.kept.discard(name)
-        if finished or why:
-            self._over.add(name)
+        ours = carry_out(self._leases.end(lease, "finished" if finished else "failed" if why else "released", why), self._place)
+        return finished and ours
 
     # A heart
 
@@ -176,7 +191,7 @@ class ClaimingWorker:
         def beat() -> None:
             while True:
                 with suppress(OSError):
-                    words = {"device": in_words(self.device, 1)}
+                    words = {"device": in_words(self.device, 1), "at": datetime.now(UTC).isoformat(timespec="seconds")}
                     carry_out(self._leases.beat(list(self.store.leases), list(self.store.kept), **words), self._place)
                 if over.wait(self.me.seconds / BEATS):
                     return

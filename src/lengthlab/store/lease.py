@@ -1,6 +1,7 @@
 """Who works on a run: a claim is a lease, which is lost when its owner has not been heard of for long.
 
     STORE/.workers/<worker>          the heartbeat of a process: written again and again, by it alone
+    STORE/.finished/<run>            that there is nothing to do, for who looks for work; a run without it may be finished, too
     STORE/<run>/.lease/<n>           claim n, created once for all by the one process that gets it
     STORE/<run>/.lease/<n>.end       how it ended, created once for all: by its owner, or by who takes over
     STORE/<run>/.lease/<n>.<worker>.writes/   what the owner's writes pass through (fenced.py); closed by who takes over
@@ -33,10 +34,10 @@ DRIFT = 1.1
 """By this factor, at most, may one host's clock go faster than another's."""
 HOSTS = 3
 """A run that failed on so many hosts is parked."""
-WORKERS, LEASE = ".workers", ".lease"
+WORKERS, LEASE, FINISHED = ".workers", ".lease", ".finished"
 
 How = Literal["finished", "released", "failed", "lost", "again"]
-"""How a claim ended. `lost`: by who took over. `again`: nobody had it; what failed before is forgiven, the user wants it tried."""
+"""How a claim ended. `lost`: by who took over. `again`: nobody had it; what failed before is forgiven, it shall be tried again."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ class Leases:
     def beat(self, runs: Collection[str] = (), kept: Collection[str] = (), **words: str) -> Steps[None]:
         """Say that this process is alive, which runs it has, and which of them it has written a checkpoint of."""
         self._beat += 1
-        said = {"host": self.me.host, "process": self.me.process, "seconds": self.me.seconds, "beat": self._beat}
+        said: dict[str, Any] = {"host": self.me.host, "process": self.me.process, "seconds": self.me.seconds}
+        said |= {"beat": self._beat}
         yield Replace(f"{WORKERS}/{self.me.id}", _written(said | {"runs": sorted(runs), "kept": sorted(kept)} | words))
 
     def _silent(self, owner: str) -> Steps[bool]:
@@ -112,7 +114,7 @@ class Leases:
         if owner not in self._heard or said != before:
             self._heard[owner] = said, self.clock()
             return False
-        promised = _number(_read(said).get("seconds")) or SECONDS
+        promised = _number(heard(said).get("seconds")) or SECONDS
         return self.clock() - since > promised * DRIFT
 
     # A claim
@@ -128,7 +130,7 @@ class Leases:
         for number in numbers:
             name = f"{run}/{LEASE}/{number}.end"
             if name not in self._ends and f"{number}.end" in names:
-                self._ends[name] = _read((yield Read(name)))
+                self._ends[name] = heard((yield Read(name)))
             end = self._ends.get(name, {})
             if end.get("how") == "again":
                 failures = []
@@ -137,7 +139,7 @@ class Leases:
         last = numbers[-1] if numbers else 0
         holder = None
         if last and f"{run}/{LEASE}/{last}.end" not in self._ends:
-            holder = _read((yield Read(f"{run}/{LEASE}/{last}")))
+            holder = heard((yield Read(f"{run}/{LEASE}/{last}")))
         return Past(last, holder, tuple(failures))
 
     def clear(self, run: str) -> Steps[Past | None]:
@@ -155,7 +157,7 @@ class Leases:
             heard_as = owner if owner.isalnum() else f"{run}-{past.number}"  # a foreign text leads nowhere
             if not (yield from self._silent(heard_as)):
                 return None
-            kept = _read(self._heard[heard_as][0]).get("kept")
+            kept = heard(self._heard[heard_as][0]).get("kept")
             if not (isinstance(kept, list) and run in kept):
                 end["why"] = "its process ended without a word, before it had kept anything"
         yield from self._end(run, past.number, end)
@@ -194,6 +196,8 @@ class Leases:
         self._mine.discard((lease.run, lease.number))
         ours = yield from self._end(lease.run, lease.number, {"how": how, "host": self.me.host, "why": why})
         yield Close(lease.fence)
+        if how == "finished":
+            yield Create(f"{FINISHED}/{lease.run}", b"")
         return ours
 
     def ask_again(self, run: str) -> Steps[None]:
@@ -207,6 +211,11 @@ class Leases:
     def _end(self, run: str, number: int, said: Mapping[str, Any]) -> Steps[bool]:
         name = f"{run}/{LEASE}/{number}.end"
         return (yield from _created(name, _written({**said, "token": uuid4().hex})))
+
+
+def names_in(folder: str) -> Steps[list[str]]:
+    """What there is."""
+    return (yield Names(folder))
 
 
 def _created(name: str, data: bytes) -> Steps[bool]:
@@ -230,8 +239,8 @@ def _written(data: Mapping[str, Any]) -> bytes:
     return (json.dumps(data) + "\n").encode()
 
 
-def _read(data: bytes | None) -> Mapping[str, Any]:
-    """Nothing, where it is truncated or foreign."""
+def heard(data: bytes | None) -> Mapping[str, Any]:
+    """What a file of a lease says; nothing, where it is truncated or foreign."""
     try:
         said = json.loads(data or b"{}")
     except (ValueError, RecursionError):

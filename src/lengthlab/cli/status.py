@@ -1,0 +1,41 @@
+"""`lengthlab status`"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from lengthlab.cli import options
+from lengthlab.cli.pages import say
+
+
+@click.command()
+@click.argument("store", type=options.Place(exists=True, file_okay=False), metavar="STORE")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def status(store: str, as_json: bool) -> None:
+    """Where the runs of a store are, which worker has which, and why runs failed."""
+    from lengthlab.store import Store
+    from lengthlab.store.holders import holders_of
+    from lengthlab.store.status import duration
+
+    found = holders_of(Store(store))
+    if as_json:
+        click.echo(json.dumps(found.to_json(), indent=1))
+        return
+    counts = ", ".join(f"{number} {state}" for state, number in sorted(found.counts.items()))
+    say(f"{len(found.statuses)} runs: {counts}" if counts else "no runs")
+    known = {each.run: each for each in found.statuses}
+    for worker in found.workers:
+        said = f"{worker.host}, process {worker.process}, {worker.device}, last heard {worker.heard} by its clock"
+        say(f"worker {worker.id}: {said}; {len(worker.runs)} run{'s' * (len(worker.runs) != 1)}")
+        for run in worker.runs:
+            here = known[run]
+            left = f", {duration(here.seconds_left)} left" if here.seconds_left else ""
+            say(
+                f"  {run}  {here.model} {here.training} seed {here.seed}: {here.state}, step {here.step}/{here.steps or '?'}{left}"
+            )
+    for run, failures in found.failures.items():
+        say(f"{run} {'is parked' if run in found.parked else 'failed'}:")
+        for failure in failures:
+            say(f"  on {failure.host}: {failure.message}")

@@ -1,0 +1,45 @@
+"""Runs put into a store for workers to find (claims.py): their folders say what is to be trained, and nothing is trained yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from time import monotonic
+
+from lengthlab.device import AUTO, device_named
+from lengthlab.errors import cut, require
+from lengthlab.spec.run import Run
+from lengthlab.spec.source import refuse_while_loading
+from lengthlab.store import Store
+from lengthlab.store.folder import HOST
+from lengthlab.store.lease import FINISHED, Leases, Owner
+from lengthlab.store.place import FolderPlace, carry_out
+from lengthlab.training.examination import examine
+from lengthlab.training.result import claim
+
+
+def queue(runs: Sequence[Run], store: str | os.PathLike[str] = "runs", device: str = AUTO) -> list[str]:
+    """The ids of those that are not finished; one that failed before, even one that is parked, will be tried again.
+
+    >>> import lengthlab as ll, tempfile
+    >>> task, model = ll.tasks.ModuloRecall(modulus=2, keys=8), ll.models.lstm(width=8)
+    >>> run = ll.Run(task, model, ll.end_to_end(5), lengths=(1, 2), batch=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     queue([run], folder) == [run.id]
+    True
+    """
+    refuse_while_loading("queue")
+    listed = isinstance(runs, Sequence) and all(isinstance(run, Run) for run in runs)
+    require(listed, f"what is queued is a list of runs, each as ll.Run makes it, not {cut(repr(runs))}")
+    place = Store(store)
+    examine(runs, store, str(device_named(device)), say=None)
+    place.prepare()
+    leases, queued = Leases(Owner(HOST), monotonic), []
+    for run in {run.id: run for run in runs}.values():
+        folder = place.folder(run.id)
+        claim(folder, run)
+        if not folder.finished:
+            (place.root / FINISHED / folder.path.name).unlink(missing_ok=True)  # of a folder that was there before
+            carry_out(leases.ask_again(folder.path.name), FolderPlace(place.root))
+            queued.append(run.id)
+    return queued
