@@ -32,9 +32,8 @@ def status(store: str, as_json: bool) -> None:
         for run in worker.runs:
             here = known[run]
             left = f", {duration(here.seconds_left)} left" if here.seconds_left else ""
-            say(
-                f"  {run}  {here.model} {here.training} seed {here.seed}: {here.state}, step {here.step}/{here.steps or '?'}{left}"
-            )
+            name = f"{here.model} {here.training} seed {here.seed}"
+            say(f"  {run}  {name}: {here.state}, step {here.step}/{here.steps or '?'}{left}")
     for run, failures in found.failures.items():
         say(f"{run} {'is parked' if run in found.parked else 'failed'}:")
         for failure in failures:

@@ -32,8 +32,8 @@ def worker(store: str, device: str, precision: str | None, watch: bool, trust: b
     lengthlab worker /shared/runs                              on every machine, once for each GPU or core
     lengthlab status /shared/runs                              who has what
 
-    A GPU gets as many runs at a time as it has room for, a CPU one. A worker that is killed loses nothing: another one takes its
-    runs over and goes on from their checkpoints, and if it was only slow, it finds out before it writes.
+    A GPU gets as many runs at a time as it has room for, a CPU one. A worker that is killed loses nothing: another one takes
+    its runs over and goes on from their checkpoints, and if it was only slow, it finds out before it writes.
     """
     from lengthlab.device import device_named, in_words
     from lengthlab.launch.claims import ClaimingWorker

@@ -90,7 +90,7 @@ class ClaimingWorker:
     # Runs to do
 
     def _left(self) -> list[str]:
-        """Folders of the store that may hold a run to do, in an order of this worker's own, so that two seldom want the same."""
+        """Folders of the store that may hold a run to do, in an order of its own, so that two workers seldom want the same."""
         listed = {name for name in carry_out(names_in(""), self._place) if not name.startswith(".")}
         self._over |= set(carry_out(names_in(FINISHED), self._place)) if listed else set()
         return self._random.sample(left := sorted(listed - self._over - self.store.leases.keys()), len(left))
@@ -133,6 +133,7 @@ class ClaimingWorker:
         except OSError:  # of a disk that does not answer: another time
             self._others += 1
             return None
+        self._others += lease is None  # somebody was quicker
         return self._taken(run, lease, past) if lease else None
 
     def _taken(self, run: Run, lease: Lease, past: Past) -> Run | None:
@@ -155,7 +156,8 @@ class ClaimingWorker:
     def _failed(self, run: Run, error: Exception) -> None:
         name = self.store.folder(run.id).id
         if isinstance(error, Lost):
-            self.store.leases.pop(name, None)
+            with suppress(OSError):
+                self._end(name)
             self.say(f"{run.title}: {error}")
             return
         self._errors[name] = self.store.folder(run.id).explain_failure(error)

@@ -1,4 +1,4 @@
-"""Runs put into a store for workers to find (claims.py): their folders say what is to be trained, and nothing is trained yet."""
+"""Runs put into a store for workers to find (claims.py): their folders say what is to be trained; nothing is trained yet."""
 
 from __future__ import annotations
 

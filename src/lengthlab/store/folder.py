@@ -156,7 +156,7 @@ class Folder:
 
     @property
     def held(self) -> bool:
-        """Whether a process has the lock now, or a lease. To look disturbs nobody, makes no file and needs no right to write."""
+        """Whether a process has the lock now, or a lease. To look disturbs nobody, makes no file, needs no right to write."""
         return self.locked or self.leased
 
     @property

@@ -37,7 +37,7 @@ HOSTS = 3
 WORKERS, LEASE, FINISHED = ".workers", ".lease", ".finished"
 
 How = Literal["finished", "released", "failed", "lost", "again"]
-"""How a claim ended. `lost`: by who took over. `again`: nobody had it; what failed before is forgiven, it shall be tried again."""
+"""How a claim ended. `lost`: by who took over. `again`: nobody had it; what failed before is forgiven, the user asked for it."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,8 @@ class Leases:
 
 def names_in(folder: str) -> Steps[list[str]]:
     """What there is."""
-    return (yield Names(folder))
+    names: list[str] = yield Names(folder)
+    return names
 
 
 def _created(name: str, data: bytes) -> Steps[bool]:
