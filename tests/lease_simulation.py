@@ -1,9 +1,9 @@
 """Beyond these machines: the code of leases, as it is, in a thousand workers of a simulated store.
 
-`python tests/lease_simulation.py` prints the table of docs/reliability.md. Simulated are the store (its answers come late, one in
-a thousand not at all, and then nobody knows whether it did what was asked), the clocks (each wrong by up to an hour, and faster or
-slower than the others by up to 4 %), the training (a run takes its time and keeps a checkpoint after 2, 4, 8, … and then every
-60 seconds), and the workers' ends: killed and replaced two minutes later by a new one, or suspended for up to ten minutes.
+`python tests/lease_simulation.py` prints the table of docs/reliability.md. Simulated are the store (its answers come late, one
+in a thousand not at all, and then nobody knows whether it did what was asked), the clocks (each wrong by up to an hour, and
+faster or slower than the others by up to 4 %), the training (a run takes its time and keeps a checkpoint after 2, 4, 8, … and
+then every 60 seconds), and the workers' ends: killed and replaced two minutes later, or suspended for up to ten minutes.
 
 What a worker does between operations follows launch/claims.py.
 """
@@ -20,7 +20,7 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from lengthlab.launch.claims import LOOK_SECONDS, OTHERS
+from lengthlab.launch.claims import IDLE, LOOK_SECONDS, OTHERS
 from lengthlab.store.lease import BEATS, FINISHED, SECONDS, Lease, Leases, Owner, names_in
 from lengthlab.store.place import Close, Create, Names, Open, Read
 from lengthlab.training.recorder import CHECKPOINT_SECONDS, FIRST_CHECKPOINT_SECONDS
@@ -152,6 +152,7 @@ class _World:
             if self.random.random() * an_hour < campaign.killed_an_hour:
                 self.found.killed += 1
                 process.killed = True
+                self.found.worked += self.now - process.since if process.since is not None else 0.0
                 self.start(worker, REPLACED_SECONDS)
                 return
             self.found.suspended += 1
@@ -192,7 +193,9 @@ class _Process:
 
     def __init__(self, world: _World, leases: Leases, random: Random) -> None:
         self.world, self.leases, self.random = world, leases, random
-        self.killed, self.asleep_until = False, 0.0
+        self.killed, self.asleep_until, self.pause = False, 0.0, LOOK_SECONDS
+        self.since: float | None = None
+        """When the steps began that are not kept yet."""
         self.over: set[str] = set()
         self.runs: set[str] = set()
         self.kept: set[str] = set()
@@ -219,7 +222,8 @@ class _Process:
                     others += yield from self.attempt(run)
                 except TimeoutError:
                     others += 1
-            yield Sleep(LOOK_SECONDS)
+            yield Sleep(self.pause)
+            self.pause = min(2 * self.pause, SECONDS * IDLE)
 
     def left(self) -> Generator[Any, Any, list[str]]:
         listed = yield from names_in("")
@@ -238,14 +242,19 @@ class _Process:
             self.over.add(run)
             self.world.found.parked += past.parked
             return 0
-        if past.holder is not None and (yield from self.leases.clear(run)) is None:
+        free = yield from self.leases.clear(run, past)
+        if free is None:
             return 1
-        lease = yield from self.leases.claim(run)
+        lease = yield from self.leases.claim(run, free)
         if lease is None:
             return 1
+        self.pause = LOOK_SECONDS
         self.world.found.taken_over += past.holder is not None
         self.runs.add(run)
-        yield from self.train(lease)
+        try:
+            yield from self.train(lease)
+        except TimeoutError:
+            yield from self.leases.end(lease, "released")
         self.runs.discard(run)
         self.kept.discard(run)
         return 0
@@ -258,7 +267,9 @@ class _Process:
         behind, pause = self.world.store.newest(lease.run) or 0.0, FIRST_CHECKPOINT_SECONDS
         while behind < needed:
             piece = min(pause, needed - behind)
+            self.since = self.world.now
             yield Sleep(piece)
+            self.since = None
             found.worked += piece
             behind, pause = behind + piece, min(CHECKPOINT_SECONDS, 2 * pause)
             if not (yield from self.insist(lease, behind)):

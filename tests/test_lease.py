@@ -339,10 +339,7 @@ class Workers(RuleBasedStateMachine):
         except StopIteration as end:
             process.steps = None
             if isinstance(end.value, Lease):
-                assert end.value.number not in self.owners, "two have one claim"
-                assert end.value.number > self.newest
-                self.newest = end.value.number
-                process.lease, self.owners[end.value.number] = end.value, process
+                self._claimed(process, end.value)
             return
         except TimeoutError:
             process.steps = None
@@ -353,6 +350,11 @@ class Workers(RuleBasedStateMachine):
             owner = self.owners.get(int(name.removesuffix(".end")))
             if owner and owner.lease and owner is not process:
                 assert max(owner.silence, self.now - owner.last_beat) > SECONDS, "an owner that is alive loses its claim"
+
+    def _claimed(self, process: Process, lease: Lease) -> None:
+        assert lease.number not in self.owners, "two have one claim"
+        assert lease.number > self.newest
+        self.newest, self.owners[lease.number], process.lease = lease.number, process, lease
 
     @rule(process=processes)
     def write(self, process: Process) -> None:

@@ -30,7 +30,9 @@ from lengthlab.training.precision import Precision
 from lengthlab.training.result import read_run
 
 LOOK_SECONDS = 5.0
-"""Between two looks for runs, while there are none to claim."""
+"""Between two looks for runs, while there are none to claim; twice as long after each, …"""
+IDLE = 1 / 3
+"""… up to this share of the time that a lease lasts: idle workers shall not be what keeps a store busy."""
 OTHERS = 16
 """So many runs in the hands of others are tried at a look, whether their owners are silent: of a thousand, some."""
 
@@ -67,7 +69,7 @@ class ClaimingWorker:
         self._told: set[str] = set()
         self._waiting: list[str] = []
         self._errors: dict[str, str] = {}
-        self._next_look = 0.0
+        self._next_look, self._pause = 0.0, self._first_pause
         self._engine = Engine(self.store, device, precision, self._failed)
 
     def work(self, watch: bool = False) -> Tally:
@@ -83,9 +85,14 @@ class ClaimingWorker:
                         return self.tally
                     if watch and not self._others:
                         self._over.clear()  # somebody may have asked for them again
-                    sleep(min(LOOK_SECONDS, self.me.seconds / BEATS))
+                    sleep(self._pause)
+                    self._pause = min(2 * self._pause, self.me.seconds * IDLE)
             finally:
                 self._give_back(all_of_them=True)
+
+    @property
+    def _first_pause(self) -> float:
+        return min(LOOK_SECONDS, self.me.seconds / BEATS)
 
     # Runs to do
 
@@ -107,7 +114,7 @@ class ClaimingWorker:
             if run:
                 return [run]
         self._waiting.clear()
-        self._next_look = monotonic() + LOOK_SECONDS
+        self._next_look = monotonic() + self._pause
         return []
 
     def _claimed(self, name: str) -> Run | None:
@@ -121,12 +128,13 @@ class ClaimingWorker:
             if past.parked or self.me.host in past.hosts:
                 self._leave_alone(name, _story(past))
                 return None
-            if past.holder is not None and carry_out(self._leases.clear(name), self._place) is None:
+            free = carry_out(self._leases.clear(name, past), self._place)
+            if free is None:
                 self._others += 1
                 return None
             run = read_run(folder, self.trust)
             require_room(run, str(self.device))
-            lease = carry_out(self._leases.claim(name), self._place)
+            lease = carry_out(self._leases.claim(name, free), self._place)
         except LabError as error:
             self._leave_alone(name, explain(error))
             return None
@@ -141,6 +149,7 @@ class ClaimingWorker:
         if self.store.folder(lease.run).finished:  # while we looked
             self._end(lease.run)
             return None
+        self._pause = self._first_pause
         self.tally.taken_over += past.holder is not None
         self.say(f"{run.title} (run {run.id}): {'taken over from ' + str(past.holder.get('host')) if past.holder else 'begun'}")
         return run

@@ -37,7 +37,7 @@ HOSTS = 3
 WORKERS, LEASE, FINISHED = ".workers", ".lease", ".finished"
 
 How = Literal["finished", "released", "failed", "lost", "again"]
-"""How a claim ended. `lost`: by who took over. `again`: nobody had it; what failed before is forgiven, the user asked for it."""
+"""How a claim ended. `lost`: by who took over. `again`: nobody had it; what failed before is forgiven, as the user asked."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ class Leases:
         self._mine: set[tuple[str, int]] = set()
         self._heard: dict[str, tuple[bytes | None, float]] = {}
         self._ends: dict[str, Mapping[str, Any]] = {}
+        self._holders: dict[str, tuple[int, Mapping[str, Any]]] = {}
 
     # A heart
 
@@ -121,10 +122,7 @@ class Leases:
 
     def past(self, run: str) -> Steps[Past]:
         """What the claims of a run say; ends that are known are not read again."""
-        names = yield Names(f"{run}/{LEASE}")
-        return (yield from self._past(run, names))
-
-    def _past(self, run: str, names: Collection[str]) -> Steps[Past]:
+        names = set((yield Names(f"{run}/{LEASE}")))
         numbers = sorted(int(name) for name in names if name.isdigit())
         failures: list[Failure] = []
         for number in numbers:
@@ -137,14 +135,21 @@ class Leases:
             if end.get("why"):
                 failures.append(Failure(str(end.get("host")), str(end["why"])))
         last = numbers[-1] if numbers else 0
-        holder = None
-        if last and f"{run}/{LEASE}/{last}.end" not in self._ends:
-            holder = heard((yield Read(f"{run}/{LEASE}/{last}")))
-        return Past(last, holder, tuple(failures))
+        ended = not last or f"{run}/{LEASE}/{last}.end" in self._ends
+        return Past(last, None if ended else (yield from self._holder(run, last)), tuple(failures))
 
-    def clear(self, run: str) -> Steps[Past | None]:
-        """What became of a run that nobody has now; None if somebody has it. A claim of somebody who is silent is ended."""
-        past = yield from self.past(run)
+    def _holder(self, run: str, number: int) -> Steps[Mapping[str, Any]]:
+        """What a claim says; one that is whole never changes, and is not read again."""
+        known = self._holders.get(run, (0, {}))
+        if known[0] != number or "owner" not in known[1]:
+            self._holders[run] = number, heard((yield Read(f"{run}/{LEASE}/{number}")))
+        return self._holders[run][1]
+
+    def clear(self, run: str, past: Past | None = None) -> Steps[Past | None]:
+        """What became of a run that nobody has now; None if somebody has it. A claim of somebody who is silent is ended. `past`
+        is what was read of it just now.
+        """
+        past = past or (yield from self.past(run))
         if past.holder is None:
             return past
         owner = str(past.holder.get("owner"))
@@ -164,9 +169,9 @@ class Leases:
         past = yield from self.past(run)
         return past if past.holder is None else None
 
-    def claim(self, run: str) -> Steps[Lease | None]:
+    def claim(self, run: str, past: Past | None = None) -> Steps[Lease | None]:
         """Take a run that nobody has, or that its owner has lost; None if somebody has it, or is quicker."""
-        past = yield from self.clear(run)
+        past = yield from self.clear(run, past)
         if past is None:
             return None
         lease = Lease(run, past.number + 1, self.me.id)
@@ -175,9 +180,9 @@ class Leases:
         if not (yield from _created(f"{run}/{LEASE}/{lease.number}", data)):
             yield Close(lease.fence)
             return None
-        self._mine.add((run, lease.number))
         if lease.number > 1:
             yield from self.close_fences(run, lease.number, lease.fence)
+        self._mine.add((run, lease.number))  # not before: a claim whose caller never heard of it is given back at the next look
         return lease
 
     def close_fences(self, run: str, number: int, but: str = "") -> Steps[None]:
