@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from time import monotonic, sleep, time
 from traceback import format_exception
@@ -51,12 +52,16 @@ PATIENCE = 0.1
 """Seconds after which a lock is held by somebody at work, and not by somebody who only looks whether it is held."""
 HOST = platform.node().replace(".", "-") or "host"
 SILENT_SECONDS = 3600.0
-_LOOKED = Leases(Owner(HOST), monotonic)
-"""What this process, which has no lease, knows of those who have."""
 
 
 class Busy(LabError):
     """Another process has the folder."""
+
+
+@cache
+def _leases_in(root: str) -> Leases:
+    """What this process, which has no lease, knows of those who have one in this store."""
+    return Leases(Owner(HOST), monotonic)
 
 
 @dataclass(frozen=True)
@@ -143,8 +148,8 @@ class Folder:
         """Until no worker has the run (lease.py), or one that has it has been silent for so long that it is over."""
         if not os.path.exists(os.path.join(self.path, LEASE)):
             return
-        place, told = FolderPlace(self.path.parent), False
-        while (past := carry_out(_LOOKED.clear(self.path.name), place)) is None:
+        place, leases, told = FolderPlace(self.path.parent), self._leases, False
+        while (past := carry_out(leases.clear(self.path.name), place)) is None:
             if not wait:
                 raise Busy(f"run {self.id} is in the hands of a worker")
             if not told:
@@ -152,7 +157,7 @@ class Folder:
             told = True
             sleep(1.0)
         if past.number:
-            carry_out(_LOOKED.close_fences(self.path.name, past.number), place)
+            carry_out(leases.close_fences(self.path.name, past.number), place)
 
     @property
     def held(self) -> bool:
@@ -160,11 +165,15 @@ class Folder:
         return self.locked or self.leased
 
     @property
+    def _leases(self) -> Leases:
+        return _leases_in(os.path.realpath(self.path.parent))
+
+    @property
     def leased(self) -> bool:
         """Whether a worker has the run, or had it when it was last heard of (lease.py)."""
         if not os.path.exists(os.path.join(self.path, LEASE)):
             return False
-        return carry_out(_LOOKED.past(self.path.name), FolderPlace(self.path.parent)).holder is not None
+        return carry_out(self._leases.past(self.path.name), FolderPlace(self.path.parent)).holder is not None
 
     @property
     def locked(self) -> bool:
