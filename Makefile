@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-real torture test-libraries test-browser pages survey clean
+.PHONY: demo test test-real torture test-libraries test-browser test-objects pages survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -39,6 +39,15 @@ test-browser: .browser/site-packages
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
 	touch $@
 
+# Claims in an object store, against a real server of S3.
+test-objects: .objects/site-packages
+	PYTHONPATH=.objects/site-packages:tests $(BIN)/pytest -W ignore tests/objects
+
+.objects/site-packages: tests/objects/requirements.txt constraints.txt | .venv/test
+	rm -rf $@
+	$(BIN)/pip install --quiet --target $@ -r $<
+	touch $@
+
 # The committed pages and figures, anew from published rows.
 pages: .venv/demo
 	$(BIN)/lengthlab reproduce dat --from published --page docs/results.md
@@ -65,4 +74,4 @@ survey: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .libraries .browser
+	rm -rf .venv .libraries .browser .objects

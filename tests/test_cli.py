@@ -30,7 +30,10 @@ from lengthlab.spec.schedule import Schedule
 from lengthlab.store import Store
 from scripts import start_command
 
-COMMANDS = ("demo", "train", "reproduce", "evaluate", "report", "serve", "delay", "check", "tasks", "models", "experiments")
+COMMANDS = (
+    *("demo", "train", "worker", "status", "reproduce", "evaluate", "report", "serve", "delay", "check"),
+    *("tasks", "models", "experiments"),
+)
 EXAMPLES = Path(__file__).parent.parent / "examples"
 COLUMNS = (
     *("setting", "task", "model", "training", "seed", "trained_to", "length", "question", "correct", "total"),

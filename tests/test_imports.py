@@ -50,6 +50,7 @@ INTEGRATED = {
     "pandas": ("report.result_table",),
     "starlette": ("serve.app",),
     "uvicorn": ("serve.server",),
+    "obstore": ("store.bucket",),
 }
 """Libraries of others, and who alone knows them; outside `integrations` not before they are needed."""
 
