@@ -208,7 +208,7 @@ def test_auto_is_a_device_and_the_default() -> None:
     takers = [ll.train, ll.train_all, train, measure]
     assert [inspect.signature(taker).parameters["device"].default for taker in takers] == ["auto"] * len(takers)
     options = [each for command in cli.commands.values() for each in command.params if each.name == "device"]
-    assert len(options) == 5
+    assert len(options) == 7
     assert {option.default for option in options} == {"auto"}
 
 

@@ -30,7 +30,7 @@ class RunningSum(Task):
     >>> batch = task.sample(1, (2, 2), torch.Generator().manual_seed(0))
     >>> words = task.decode(batch.tokens_BT[0])
     >>> " ".join(words), " ".join(task.solve(words)["modulo"])
-    ('<bos> k3 7 k6 3 <modulo> 0', '0 1 1 0 0')
+    ('<bos> k2 7 k3 3 <modulo> 0', '0 1 1 0 0')
     """
 
     modulus: int = 10
