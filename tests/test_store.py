@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
 from lengthlab.store import Folder, Store, named_folders
-from lengthlab.store.folder import HOST
+from lengthlab.store.lease import HOST
 from lengthlab.store.rows import rows_in
 from lengthlab.training import train
 from small_runs import (

@@ -23,13 +23,13 @@ from lengthlab.inspection.why.samples import questions_at
 from lengthlab.inspection.why.state_probe import Probe
 from lengthlab.inspection.why.words import paragraph
 from lengthlab.report.html_page import report_html
+from lengthlab.report.ranks import rank_correlation
 from lengthlab.report.sources import read_sources
 from lengthlab.report.terminal import as_text
 from lengthlab.report.why_page import why_page, why_summary
 from lengthlab.report.why_section import FULL
 from lengthlab.store import Folder
 from lengthlab.store.diagnosis import FILE, Aim, Breaking, Diagnosis, Pathways, StateAt, read_diagnosis, write_diagnosis
-from lengthlab.store.ranks import rank_correlation
 from lengthlab.store.rows import Count
 from lengthlab.tasks import ModuloRecall, modulo, recall
 from lengthlab.tasks.group_recall import GroupRecall

@@ -6,8 +6,7 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.pages import say
-from lengthlab.store.folder import HOST
-from lengthlab.store.lease import SECONDS
+from lengthlab.store.lease import HOST, SECONDS
 
 
 @click.command()

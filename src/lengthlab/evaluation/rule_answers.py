@@ -16,7 +16,7 @@ from torch import nn
 from lengthlab.evaluation.accuracy import evaluation_set
 from lengthlab.evaluation.generation import generate
 from lengthlab.models.model import token_limit
-from lengthlab.rules import Score, read_words, score_words
+from lengthlab.rules import Score, score_words
 from lengthlab.tasks import IGNORE, Batch
 from lengthlab.tasks.batch import pad_tokens
 from lengthlab.tasks.rules import RuleTask
@@ -57,20 +57,20 @@ def rule_answers(network: nn.Module, task: RuleTask, length: int, samples: int =
     finally:
         for module, training in modes.items():
             module.training = training
-    told = [(score.turns_off, more) for score, more in found if score.turns_off is not None and more is not None]
+    more = [score.turns_more for score in found if score.turns_more is not None]
+    off = [score.turns_off for score in found if score.turns_off is not None]
     return RuleAnswers(
         length,
         len(found),
-        sum(score.answer for score, _ in found),
-        sum(score.exact for score, _ in found),
-        sum(more < 0 for _, more in told) if told else None,
-        sum(more > 0 for _, more in told) if told else None,
-        sum(off for off, _ in told) / len(told) if told else None,
+        sum(score.answer for score in found),
+        sum(score.exact for score in found),
+        sum(each < 0 for each in more) if more else None,
+        sum(each > 0 for each in more) if more else None,
+        sum(off) / len(off) if off else None,
     )
 
 
-def _scores(network: nn.Module, task: RuleTask, batch: Batch) -> Iterator[tuple[Score, int | None]]:
-    """Of each sample, with the turns that it told of more than there are."""
+def _scores(network: nn.Module, task: RuleTask, batch: Batch) -> Iterator[Score]:
     longer = _longer(batch, token_limit(network))
     said_BT, target_BT = generate(network, longer).cpu(), batch.target["answer"].cpu()
     vocabulary = task.words
@@ -79,9 +79,7 @@ def _scores(network: nn.Module, task: RuleTask, batch: Batch) -> Iterator[tuple[
         rule = task.told(words[1 : words.index("<sep>")])[0].rule
         said = _ended([vocabulary[token] for token in said_T[said_T != IGNORE].tolist()])
         right = _ended([vocabulary[token] for token in target_T[asked_T].tolist()])
-        told, wanted = (read_words(each, task.written, rule).turns for each in (said, right))
-        more = None if told is None or wanted is None else sum(told.values()) - sum(wanted.values())
-        yield score_words(said, right, task.written, rule), more
+        yield score_words(said, right, task.written, rule)
 
 
 def _longer(batch: Batch, limit: int | None) -> Batch:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lengthlab.errors import LabError
 from lengthlab.integrations.language_model import LanguageModel
-from lengthlab.rules import read_text, score_text
+from lengthlab.rules import score_text
 from lengthlab.rules.dataset import ruled_rows
 from lengthlab.store import replace_file
 from lengthlab.store.rows import ALL, Count
@@ -26,7 +26,7 @@ SPARE = 1.25
 
 @dataclass(frozen=True)
 class Answer:
-    """`turns` are how many turns of loops it told of more than there are; None where a form tells of none."""
+    """What was asked, said and right, and its score (`lengthlab.rules.Score`)."""
 
     length: int
     prompt: str
@@ -35,7 +35,7 @@ class Answer:
     answer: bool
     exact: bool
     turns_off: int | None
-    turns: int | None
+    turns_more: int | None
 
 
 def ask(lm: LanguageModel, task: str, form: str, length: int, samples: int) -> list[Answer]:
@@ -47,9 +47,7 @@ def ask(lm: LanguageModel, task: str, form: str, length: int, samples: int) -> l
     answers = []
     for (rule, row), text in zip(asked, said, strict=True):
         score = score_text(text, row["completion"], form, rule)
-        told, right = read_text(text, form, rule).turns, read_text(row["completion"], form, rule).turns
-        more = None if told is None or right is None else sum(told.values()) - sum(right.values())
-        answers.append(Answer(length, row["prompt"], text, row["completion"], score.answer, score.exact, score.turns_off, more))
+        answers.append(Answer(length, row["prompt"], text, row["completion"], **asdict(score)))
     return answers
 
 
@@ -90,12 +88,12 @@ def loop_errors(answers: Iterable[Answer]) -> dict[str, dict[str, float]]:
     """By length: the mean error in the number of turns, and the shares of answers whose loops end early or late in all."""
     found = {}
     for length, those in _by_length(answers).items():
-        told = [each for each in those if each.turns is not None and each.turns_off is not None]
+        told = [each for each in those if each.turns_more is not None and each.turns_off is not None]
         if told:
             found[str(length)] = {
                 "mean": sum(each.turns_off or 0 for each in told) / len(told),
-                "early": sum((each.turns or 0) < 0 for each in told) / len(told),
-                "late": sum((each.turns or 0) > 0 for each in told) / len(told),
+                "early": sum((each.turns_more or 0) < 0 for each in told) / len(told),
+                "late": sum((each.turns_more or 0) > 0 for each in told) / len(told),
             }
     return found
 

@@ -11,8 +11,7 @@ from lengthlab.errors import cut, require
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
-from lengthlab.store.folder import HOST
-from lengthlab.store.lease import FINISHED, Leases, Owner
+from lengthlab.store.lease import FINISHED, HOST, Leases, Owner
 from lengthlab.store.place import FolderPlace, carry_out
 from lengthlab.training.examination import examine
 from lengthlab.training.result import claim

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lengthlab.report.page import Block, Details, Heading, Page, Span, Table, Text, Words
+from lengthlab.report.ranks import rank_correlation
 from lengthlab.store.diagnosis import ANOTHER, ATTENTION, RESET, ZEROS, Aim, Breaking, Diagnosis, Picture, Remainder
-from lengthlab.store.ranks import rank_correlation
 
 LEVELS = "·▁▂▃▄▅▆▇██"
 """For the digits from 0 to 9."""

@@ -30,14 +30,23 @@ class Reading:
         lines = {*self.turns, *right.turns}
         return sum(abs(self.turns.get(line, 0) - right.turns.get(line, 0)) for line in lines)
 
+    def turns_more(self, right: Reading) -> int | None:
+        """How many turns it tells of, in all loops together, beyond those of what is right; None where either tells of none."""
+        if self.turns is None or right.turns is None:
+            return None
+        return sum(self.turns.values()) - sum(right.turns.values())
+
 
 @dataclass(frozen=True)
 class Score:
-    """What was said against what is right: the answer, everything said, and the error in the number of loop turns."""
+    """What was said against what is right: the answer, everything said, the error in the number of loop turns, and how many
+    turns were told in all beyond those there are; fewer than 0 where loops end early.
+    """
 
     answer: bool
     exact: bool
     turns_off: int | None
+    turns_more: int | None
 
 
 def read_words(words: Sequence[str], form: str, rule: Rule) -> Reading:
@@ -95,7 +104,7 @@ def score_words(said: Sequence[str], right: Sequence[str], form: str, rule: Rule
 
     >>> rule = Rule.of("def double(n):\\n    return 2 * n")
     >>> score_words("L2 n: 3 return 4".split(), "L2 n: 2 return 4".split(), "trace", rule)
-    Score(answer=True, exact=False, turns_off=0)
+    Score(answer=True, exact=False, turns_off=0, turns_more=0)
     """
     return _score(read_words(said, form, rule), read_words(right, form, rule), list(said) == list(right))
 
@@ -107,4 +116,5 @@ def score_text(said: str, right: str, form: str, rule: Rule) -> Score:
 
 
 def _score(said: Reading, right: Reading, exact: bool) -> Score:
-    return Score(said.answer is not None and same(said.answer, right.answer), exact, said.turns_off(right))
+    answer = said.answer is not None and same(said.answer, right.answer)
+    return Score(answer, exact, said.turns_off(right), said.turns_more(right))

@@ -18,14 +18,12 @@ import errno
 import json
 import logging
 import os
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from time import monotonic, sleep, time
+from time import time
 from traceback import format_exception
 from typing import Any
 
@@ -33,10 +31,10 @@ from filelock import FileLock, Timeout
 
 from lengthlab.errors import LabError, explain, reason, require
 from lengthlab.store.ids import SHORT, same_run
-from lengthlab.store.lease import LEASE, Leases, Owner
+from lengthlab.store.lease import HOST
+from lengthlab.store.leased import is_leased, looks_until_free, wait_for_worker
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.log import identity, parse
-from lengthlab.store.place import FolderPlace, carry_out
 
 try:
     import fcntl
@@ -50,18 +48,11 @@ FAILURE = "failure.json"
 TRACEBACK = "traceback.txt"
 PATIENCE = 0.1
 """Seconds after which a lock is held by somebody at work, and not by somebody who only looks whether it is held."""
-HOST = platform.node().replace(".", "-") or "host"
 SILENT_SECONDS = 3600.0
 
 
 class Busy(LabError):
     """Another process has the folder."""
-
-
-@cache
-def _leases_in(root: str) -> Leases:
-    """What this process, which has no lease, knows of those who have one in this store."""
-    return Leases(Owner(HOST), monotonic)
 
 
 @dataclass(frozen=True)
@@ -136,7 +127,10 @@ class Folder:
             log.warning("run %s is in the hands of another process; waiting for it", self.id)
             lock.acquire()
         try:
-            self._wait_for_lease(wait)
+            if wait:
+                wait_for_worker(self.path)
+            elif any(True for _ in looks_until_free(self.path)):
+                raise Busy(f"run {self.id} is in the hands of a worker")
             for partial in self.path.glob(".*.partial"):
                 if _abandoned(partial):
                     partial.unlink(missing_ok=True)
@@ -144,36 +138,15 @@ class Folder:
         finally:
             lock.release()
 
-    def _wait_for_lease(self, wait: bool) -> None:
-        """Until no worker has the run (lease.py), or one that has it has been silent for so long that it is over."""
-        if not os.path.exists(os.path.join(self.path, LEASE)):
-            return
-        place, leases, told = FolderPlace(self.path.parent), self._leases, False
-        while (past := carry_out(leases.clear(self.path.name), place)) is None:
-            if not wait:
-                raise Busy(f"run {self.id} is in the hands of a worker")
-            if not told:
-                log.warning("run %s is in the hands of a worker; waiting for it", self.id)
-            told = True
-            sleep(1.0)
-        if past.number:
-            carry_out(leases.close_fences(self.path.name, past.number), place)
-
     @property
     def held(self) -> bool:
         """Whether a process has the lock now, or a lease. To look disturbs nobody, makes no file, needs no right to write."""
         return self.locked or self.leased
 
     @property
-    def _leases(self) -> Leases:
-        return _leases_in(os.path.realpath(self.path.parent))
-
-    @property
     def leased(self) -> bool:
         """Whether a worker has the run, or had it when it was last heard of (lease.py)."""
-        if not os.path.exists(os.path.join(self.path, LEASE)):
-            return False
-        return carry_out(self._leases.past(self.path.name), FolderPlace(self.path.parent)).holder is not None
+        return is_leased(self.path)
 
     @property
     def locked(self) -> bool:

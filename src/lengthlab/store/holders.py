@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
 
-from lengthlab.store.folder import HOST, Store
-from lengthlab.store.lease import WORKERS, Failure, Leases, Owner, heard
+from lengthlab.store.folder import Store
+from lengthlab.store.lease import HOST, WORKERS, Failure, Leases, Owner, heard
 from lengthlab.store.place import FolderPlace, Names, Read, Steps, carry_out
 from lengthlab.store.status import Status
 from lengthlab.store.watch import Watch

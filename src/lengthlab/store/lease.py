@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -32,6 +33,8 @@ BEATS = 6
 """In that time."""
 DRIFT = 1.1
 """By this factor, at most, may one host's clock go faster than another's."""
+HOST = platform.node().replace(".", "-") or "host"
+"""What this machine is called."""
 HOSTS = 3
 """A run that failed on so many hosts is parked."""
 WORKERS, LEASE, FINISHED = ".workers", ".lease", ".finished"
