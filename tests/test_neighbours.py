@@ -100,7 +100,8 @@ def test_eight_tasks_and_the_bar_is_about_the_cheap_four() -> None:
 def test_coupling_is_judged_by_the_median_and_digits_reach_two_hundred() -> None:
     claim = COUPLING.claims[0]
     assert (claim.by, claim.checks[0].length, claim.checks[0].bound) == ("median", 200, 0.95)
-    assert [dict(arm.about)["positions"] for arm in COUPLING.section("addition").arms] == list(coupling.WAYS.values())
+    arms = [dict(arm.about) for arm in COUPLING.section("addition").arms]
+    assert [(arm["positions"], arm["scores"]) for arm in arms] == list(coupling.WAYS.values())
     assert {size.trained for section in COUPLING.sections for size in section.sizes} == {(1, 40), (5, 9)}
 
 

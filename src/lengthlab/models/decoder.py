@@ -15,6 +15,7 @@ from lengthlab.errors import require_whole
 from lengthlab.models.activations import Gelu, Silu
 from lengthlab.models.attention.positions import NoPositions, Positions
 from lengthlab.models.attention.rope import Rope
+from lengthlab.models.attention.scores import Scores
 from lengthlab.models.attention.softmax import Attention
 from lengthlab.models.compose import Named, Part, chain, named, repeat, residual
 from lengthlab.models.mlp import GatedMlp, Mlp
@@ -51,13 +52,19 @@ def llama(
 
 
 def t5_decoder(
-    width: int = 512, blocks: int = 1, heads: int = 4, mlp: int = 4, position_ids: int = 203, tables: int = 1
+    width: int = 512,
+    blocks: int = 1,
+    heads: int = 4,
+    mlp: int = 4,
+    position_ids: int = 203,
+    tables: int = 1,
+    scores: Scores | str = "none",
 ) -> Model:
     """T5's block as position coupling has it: RMSNorm before and after each sublayer, an MLP with GELU gates, no biases.
 
     A token that has several ids has the sum of their vectors: of one table, or each of its own with as many `tables`.
     """
-    attend, feed = Attention(heads, NoPositions(), bias=False), GatedMlp(mlp, Gelu(), bias=False)
+    attend, feed = Attention(heads, NoPositions(), scores, bias=False), GatedMlp(mlp, Gelu(), bias=False)
     return Model("t5-decoder", width, _body(blocks, attend, feed, RmsNorm(), after=True), _ids(position_ids, tables))
 
 
