@@ -56,6 +56,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce plateau --from published --page docs/far/plateau.md
 	$(BIN)/lengthlab reproduce born --from published --page docs/theory/born.md
 	$(BIN)/lengthlab reproduce crasp --from published --page docs/theory/crasp.md
+	$(BIN)/lengthlab reproduce coupling --from published --page docs/coupling/coupling.md
 	$(BIN)/lengthlab reproduce --check
 
 # Delayed attention tried on every type of model that transformers has: about eight minutes on two cores.

@@ -11,10 +11,9 @@ after 8,000 steps with a table of 270, sums of 200 digits were right in 0.95 of 
 plain ones; two heads, one head and weight decay were worse, a table that begins three times as large had 0.40. With plain
 scores, 24,000 steps gave 0.68 to 0.84.) 24,000 steps of 256 fresh samples at 5e-4 for addition, theirs 50,000 of 1,000 out of a
 million at 1e-4 (on seeds 102 and 103, 24,000 gave 0.98 and 1.00 at 200 digits; an earlier recipe of 12,000 was trained on seeds
-0 and 1, gave 0.95 and 0.94, and was replaced);
-multiplication has 2 layers, theirs 1 to 4; one seed decides weights and data, theirs are 4 × 2. Tables of coupled
-positions are longer than the longest sequence by twice what training takes, and measured sequences lie in their middle; theirs
-are as long as that sequence, which starts at 1.
+0 and 1, gave 0.95 and 0.94, and was replaced); multiplication has 2 layers, theirs 1 to 4; one seed decides weights and data,
+theirs are 4 × 2. Tables of coupled positions are longer than the longest sequence by twice what training takes, and measured
+sequences lie in their middle; theirs are as long as that sequence, which starts at 1.
 
 Cost: 5 runs a seed of 24,000 steps for addition (about 40 s each on one H200), 6 of 6,000 for copy and reverse (13 s), 2 of
 24,000 for multiplication and 2 of 16,000 for minesweeper (gpu); 5 small ones a seed (cpu: n = 1…12, measured to 30).
@@ -211,7 +210,7 @@ COUPLING = Study(
         ),
         *_sums("cpu", 30),
     ),
-    note="Cho, Cha, Awasthi, Bhojanapalli, Gupta & Yun, *Position Coupling*, arXiv 2405.20671, report more than 0.95 up to 200 "
+    note="Cho, Cha, Awasthi, Bhojanapalli, Gupta & Yun, Position Coupling, arXiv 2405.20671, report more than 0.95 up to 200 "
     "digits (the median of 8 runs), and their other results as figures, so that no number of theirs stands beside ours. When "
     "measured, both operands have all n digits; answers are read teacher-forced, as theirs.",
     about=__doc__,
