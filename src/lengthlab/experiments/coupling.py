@@ -214,4 +214,5 @@ COUPLING = Study(
     "digits (the median of 8 runs), and their other results as figures, so that no number of theirs stands beside ours. When "
     "measured, both operands have all n digits; answers are read teacher-forced, as theirs.",
     about=__doc__,
+    page="docs/coupling/coupling.md",
 )
