@@ -373,7 +373,7 @@ def tiny(schedule: Schedule) -> Schedule:
         (
             "tasks",
             [
-                *("modulo-recall", "modulo", "recall", "mixture"),
+                *("modulo-recall", "modulo", "recall", "mixture", "few"),
                 *("addition", "multi-addition", "multiplication", "minesweeper", "addition-plane", "parity-scratchpad"),
                 *("passkey", "needles", "variable-tracking", "mqar", "state-recall", "group-recall"),
                 *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right", "copy", "reverse"),

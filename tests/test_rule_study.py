@@ -7,7 +7,7 @@ import torch
 
 from lengthlab.experiments import find_study
 from lengthlab.spec.run import Run
-from lengthlab.tasks import RulePrograms
+from lengthlab.tasks import Few, Mixture, RulePrograms
 from lengthlab.tasks.rules import RuleTask
 from lengthlab.training.state import TrainState
 
@@ -20,12 +20,14 @@ def test_every_arm_is_the_run_it_is_named_after(size: str) -> None:
     assert len({(arm, run.seed) for arm, run in runs}) == len({run.id for _, run in runs}) == len(runs)
     for arm, run in runs:
         assert (arm.model, arm.task, arm.training) == (run.model.name, run.task.name, run.schedule.name)
+        assert Run.from_json(run.to_json()) == run
+        if arm.training == "adapted":
+            continue
         assert isinstance(run.task, RuleTask)
         form, way, *to_ten = arm.name.split(", ")
         assert run.task.written == form
         assert ("rope" in str(run.to_json()["model"])) == (way == "rope")
         assert run.lengths == ((1, 3) if size == "cpu" else (1, 10) if to_ten else (1, 5))
-        assert Run.from_json(run.to_json()) == run
 
 
 def test_rules_that_were_never_seen_are_measured() -> None:
@@ -34,8 +36,22 @@ def test_rules_that_were_never_seen_are_measured() -> None:
     assert len(tasks) == 12
 
 
+def test_new_rules_are_measured_on_inputs_that_training_does_not_have() -> None:
+    for arm, run in STUDY.runs("gpu", [0], [STUDY.section("adaptation")]):
+        form = arm.name.split(", ")[0]
+        drawn = [run.task_in(phase) for phase in run.schedule.phases]
+        assert isinstance(drawn[-1], Mixture)
+        assert drawn[-1].drawn == ("few-rule-programs/answer",)
+        assert isinstance(run.task, Mixture)
+        few, measured = drawn[-1].tasks[1], run.task.as_measured.tasks[1]
+        assert isinstance(few, Few)
+        assert isinstance(measured, Few)
+        assert isinstance(few.task, RulePrograms)
+        assert (few.samples, measured.samples, few.task.first, few.task.programs, few.task.form) == (100, 0, 1_000, 5, form)
+
+
 def test_the_order_is_claimed_for_four_rules() -> None:
-    claims = [claim for claim in STUDY.claims if claim.size == "gpu"]
+    claims = [claim for claim in STUDY.claims if claim.size == "gpu" and claim.section != "adaptation"]
     assert [claim.section for claim in claims] == ["coin-flips", "digit-sum", "addition", "last-letters"]
     assert all(len(claim.checks) == 4 for claim in claims)
 

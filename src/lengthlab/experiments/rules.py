@@ -8,68 +8,33 @@ more with the whole trace than with a scratchpad: for coin flips, sums of digits
 itself. A trace is right if all of it is, which asks more than its answer.
 
 Cost: 12 runs a seed of 4,000 steps for each of two tasks; more with `--part addition`, `last-letters`, `flips-to-10`,
-`meta` (gpu). 4 small ones a seed (cpu: n = 1…3, measured to 6).
+`meta`, `adaptation` (gpu). 4 small ones a seed (cpu: n = 1…3, measured to 6).
 Command: lengthlab reproduce rules
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.experiments.decoder import task_named
+from lengthlab.experiments.rule_adaptation import KNOWN, SEEN, adaptation_claim, adapted_arm, adapted_run
+from lengthlab.experiments.rule_recipe import RECIPES
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, At, Check, Claim, Section, Study
 
 if TYPE_CHECKING:
-    from lengthlab.models import Model
+    from lengthlab.rules.wording import Form
     from lengthlab.spec.run import Run
-    from lengthlab.spec.schedule import Schedule
 
 GPU = Size("gpu", (1, 5), (5, 6, 8, 10, 15, 20, 30), gpu=True)
 TO_TEN = Size("gpu", (1, 10), (10, 12, 15, 20, 30), gpu=True)
 CPU = Size("cpu", (1, 3), (3, 4, 5, 6))
-FORMS = {"direct": "answer alone", "scratchpad": "scratchpad", "trace": "whole trace"}
+FORMS: dict[Form, str] = {"direct": "answer alone", "scratchpad": "scratchpad", "trace": "whole trace"}
 """By the names that tasks have for them, as a reader knows them."""
 TRANSFORMERS = {"rope": "rotary", "log-n": "none, log-n scores"}
 HYBRID = {"end-to-end": "hybrid, end to end", "delayed": "hybrid, delayed"}
-PARAMETERS: dict[str, dict[str, Any]] = {"rule-programs": {"programs": 1_000, "held": 200}}
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """As many steps for every form and model."""
-
-    width: int
-    blocks: int
-    heads: int
-    batch: int
-    first: int
-    joint: int
-    peak: float
-
-    def model(self, way: str) -> Model:
-        from lengthlab.models import hybrid_block, transformer
-
-        positions, scores = ("rope", "none") if way == "rope" else ("none", "log-n")
-        make = hybrid_block if way == "hybrid" else transformer
-        return make(self.width, blocks=self.blocks, heads=self.heads, positions=positions, scores=scores, pre_norm=True)
-
-    def schedule(self, training: str) -> Schedule:
-        from lengthlab.spec.rate import Cosine
-        from lengthlab.spec.schedule import delayed, end_to_end
-
-        rate = Cosine(self.peak, (self.first + self.joint) // 40)
-        if training == "delayed":
-            return delayed(self.first, self.joint, lr=rate)
-        return end_to_end(self.first + self.joint, lr=rate)
-
-
-RECIPES = {
-    "gpu": Recipe(width=128, blocks=2, heads=4, batch=64, first=1_000, joint=3_000, peak=1e-3),
-    "cpu": Recipe(width=64, blocks=2, heads=2, batch=32, first=400, joint=1_600, peak=2e-3),
-}
+PARAMETERS: dict[str, dict[str, Any]] = {"rule-programs": {"programs": KNOWN, "held": 200}}
 
 
 def rule_arm(task: str, form: str, way: str, training: str = "end-to-end", to_ten: bool = False) -> Arm:
@@ -94,15 +59,15 @@ def _arms(task: str, to_ten: bool = False) -> tuple[Arm, ...]:
 
 def run(arm: Arm, size: str) -> Run:
     """The run of an arm."""
-    from lengthlab.spec.optimizer import AdamW
     from lengthlab.spec.run import Run
 
-    form, way, *rest = arm.name.split(", ")
     recipe = RECIPES[size]
+    if arm.training == "adapted":
+        return adapted_run(arm, recipe, GPU.trained)
+    form, way, *rest = arm.name.split(", ")
     task = task_named(arm.task, {"form": form} | PARAMETERS.get(arm.task, {}))
     trained = CPU.trained if size == "cpu" else (TO_TEN if rest else GPU).trained
-    optimizer = AdamW(beta2=0.95, decay=0.1, clip=1.0)
-    return Run(task, recipe.model(way), recipe.schedule(arm.training), trained, recipe.batch, optimizer=optimizer)
+    return Run(task, recipe.model(way), recipe.schedule(arm.training), trained, recipe.batch, optimizer=recipe.optimizer)
 
 
 def _order(task: str, section: str, length: int = 10) -> Claim:
@@ -146,6 +111,15 @@ RULES = Study(
             usual=False,
             sizes=(GPU,),
         ),
+        Section(
+            "adaptation",
+            "New rules from few samples",
+            tuple(adapted_arm(form, told, seen) for form, told in FORMS.items() for seen in SEEN),
+            "Five list programs of which there are 100 samples of each length in all, for 500 steps: after 4,000 steps on a "
+            "thousand other programs, or alone. Measured on other inputs of these five.",
+            usual=False,
+            sizes=(GPU,),
+        ),
         Section("small", "Coin flips, on two cores", SMALL, sizes=(CPU,)),
     ),
     seeds=3,
@@ -154,6 +128,7 @@ RULES = Study(
         _order("rule-digit-sum", "digit-sum"),
         _order("rule-addition", "addition"),
         _order("rule-last-letters", "last-letters"),
+        adaptation_claim(FORMS["trace"], 10),
         Claim(
             "In the training range, every form is learned.",
             "scratchpad and whole trace at least 0.90 at n = 3, with the transformer",

@@ -16,6 +16,7 @@ from lengthlab.tasks.copying import Copy as Copy
 from lengthlab.tasks.copying import Reverse as Reverse
 from lengthlab.tasks.count import Count as Count
 from lengthlab.tasks.count import Fill as Fill
+from lengthlab.tasks.few import Few as Few
 from lengthlab.tasks.group_recall import GroupRecall as GroupRecall
 from lengthlab.tasks.helper import Helper as Helper
 from lengthlab.tasks.helper import PlaceParity as PlaceParity
@@ -143,6 +144,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         "modulo": modulo,
         "recall": recall,
         "mixture": Mixture,
+        "few": Few,
         "addition": Addition,
         "multi-addition": multi_addition,
         "multiplication": Multiplication,

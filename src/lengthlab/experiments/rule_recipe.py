@@ -1,0 +1,52 @@
+"""Models of the study `rules` and how they are trained, as numbers. No torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lengthlab.models import Model
+    from lengthlab.spec.optimizer import AdamW
+    from lengthlab.spec.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """As many steps for every form and model."""
+
+    width: int
+    blocks: int
+    heads: int
+    batch: int
+    first: int
+    joint: int
+    peak: float
+
+    def model(self, way: str) -> Model:
+        from lengthlab.models import hybrid_block, transformer
+
+        positions, scores = ("rope", "none") if way == "rope" else ("none", "log-n")
+        make = hybrid_block if way == "hybrid" else transformer
+        return make(self.width, blocks=self.blocks, heads=self.heads, positions=positions, scores=scores, pre_norm=True)
+
+    @property
+    def optimizer(self) -> AdamW:
+        from lengthlab.spec.optimizer import AdamW
+
+        return AdamW(beta2=0.95, decay=0.1, clip=1.0)
+
+    def schedule(self, training: str) -> Schedule:
+        from lengthlab.spec.rate import Cosine
+        from lengthlab.spec.schedule import delayed, end_to_end
+
+        rate = Cosine(self.peak, (self.first + self.joint) // 40)
+        if training == "delayed":
+            return delayed(self.first, self.joint, lr=rate)
+        return end_to_end(self.first + self.joint, lr=rate)
+
+
+RECIPES = {
+    "gpu": Recipe(width=128, blocks=2, heads=4, batch=64, first=1_000, joint=3_000, peak=1e-3),
+    "cpu": Recipe(width=64, blocks=2, heads=2, batch=32, first=400, joint=1_600, peak=2e-3),
+}
