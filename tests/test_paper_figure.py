@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from lengthlab.report.paper import FIGURES, WIDTHS, Wanted, paper_figure
 from lengthlab.report.reach import Reach
 from lengthlab.report.sources import read_sources
 from lengthlab.report.style import renderer_of
-from page_runs import write_run, write_runs
+from page_runs import DIAGNOSIS, write_run, write_runs
 
 LONG = "a hybrid with a name that is much longer than any column, $x_1$ <b>"
 
@@ -26,6 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for number in range(16):
         write_run(folder, number, 1e-3, f"{LONG} {number // 2}", "delayed" if number % 4 < 2 else "end-to-end", number % 2)
+        (folder / f"{number:012x}" / "why.json").write_text(json.dumps(DIAGNOSIS))
     return folder
 
 
@@ -38,7 +40,8 @@ def test_every_figure_has_the_width_it_was_asked_for_and_its_fonts_inside(store:
     assert b"/FontFile2" in made.content  # TrueType, which publishers ask for …
     assert b"/Type3" not in made.content  # … and not this
     assert b"/CreationDate" not in made.content  # the same runs, the same file
-    assert "trained on n = 1…10; seeds 0, 1; 1,000 samples a cell" in made.caption
+    samples = {"training": "trained on n = 1…10.", "why": "200 samples a point. modulo-recall, trained on n = 1…10."}
+    assert made.caption.endswith(samples.get(name, "trained on n = 1…10; seeds 0, 1; 1,000 samples a cell."))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_what_has_no_room_is_said(store: Path, tmp_path: Path) -> None:
 def test_wrong_input_is_one_line_and_leaves_nothing(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_runs(tmp_path / "runs", 2)
-    call("figure", "pie", "runs", "-o", "fig.pdf").refused("no figure 'pie': one of curves, heatmap, reach, training")
+    call("figure", "pie", "runs", "-o", "fig.pdf").refused("no figure 'pie': one of curves, heatmap, reach, training, why")
     for words, said in (
         (["runs", "-o", "fig.gif"], "ends in .pdf, .svg or .png"),
         (["runs", "-o", "runs/.pdf"], "ends in .pdf, .svg or .png"),
@@ -97,6 +100,7 @@ def test_wrong_input_is_one_line_and_leaves_nothing(call: Call, tmp_path: Path, 
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     (tmp_path / "runs" / "000000000000" / "log.jsonl").unlink()
     call("figure", "training", "runs/000000000000", "-o", "fig.pdf").refused("none of these runs has a log")
+    call("figure", "why", "runs", "-o", "fig.pdf").refused("nobody has asked why of these runs: lengthlab why RUN")
 
 
 def test_the_command_writes_the_file_and_says_the_caption(call: Call, tmp_path: Path) -> None:

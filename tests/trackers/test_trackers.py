@@ -18,6 +18,7 @@ from read_back import Metrics, from_tensorboard, from_trackio, from_wandb
 
 import lengthlab as ll
 from lengthlab.integrations.follower import values_of
+from lengthlab.launch import tracking
 from lengthlab.spec.run import Run
 from lengthlab.store import Store
 from lengthlab.training import read_result
@@ -102,7 +103,7 @@ def released(store: Path, name: str, run: Run) -> bool:
         return False
 
 
-def wait_until(holds: object, seconds: float = 60) -> None:
+def wait_until(holds: object, seconds: float = 120) -> None:
     end = monotonic() + seconds
     while not holds():  # type: ignore[operator]
         assert monotonic() < end, "it took too long"
@@ -131,20 +132,24 @@ def test_a_tracker_that_fails_stops_no_run(
         assert line.endswith("; the runs go on without it")
 
 
-def test_a_tracker_that_dies_or_is_not_installed_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from lengthlab.launch.tracking import Follower, tracked
-
+def test_a_tracker_that_dies_hangs_or_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     run = end_to_end_run(50, seed=100)
-    follower = Follower("tensorboard", tmp_path, {run.id: ("a run", "a setting")})
-    os.kill(follower._process.pid, signal.SIGKILL)
-    assert not follower.end()
+    monkeypatch.setattr(tracking, "PATIENCE", 0.5)
+    for end in (signal.SIGKILL, signal.SIGSTOP):
+        follower = tracking.Follower("tensorboard", tmp_path, {run.id: ("a run", "a setting")})
+        os.kill(follower._process.pid, end)
+        follower.let_go()
+        assert not follower.end()
     with caplog.at_level(logging.WARNING), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [path for path in sys.path if ".trackers" not in path])
         patch.delitem(sys.modules, "wandb", raising=False)
-        with tracked(["wandb"], [run], tmp_path, None):
+        with tracking.tracked(["wandb"], [run], tmp_path, None):
             pass
-    killed, missing = [record.getMessage() for record in caplog.records]
+    killed, cut, missing = [record.getMessage() for record in caplog.records]
     assert "its process ended with -9" in killed
+    assert "was cut short" in cut
     assert "pip install 'lengthlab[wandb]'" in missing
 
 

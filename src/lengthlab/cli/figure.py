@@ -37,7 +37,7 @@ class Width(click.ParamType):  # type: ignore[type-arg]  # older click cannot be
 @click.option("--question", "questions", multiple=True, help="Show this one, `all` for instance; may be repeated.")
 @click.option("--task", default="", help="Where RUNS are of several tasks: a part of the name of one.")
 def figure(name: str, runs: tuple[str, ...], out: Path, width: float, questions: tuple[str, ...], task: str) -> None:
-    """A figure of finished runs for a paper: curves, heatmap, reach or training; and what its caption should say.
+    """A figure of finished runs for a paper (curves, heatmap, reach, training, why), and what its caption should say.
 
     PDF (fonts inside, as text) and SVG are vectors, PNG has 300 dots an inch. It has the width you say, without a title,
     and letters of 7 to 9 points. RUNS are those of `lengthlab report`.

@@ -8,6 +8,7 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.pages import say
+from lengthlab.errors import require
 
 
 @click.command()
@@ -59,6 +60,8 @@ def train(
     from lengthlab.cli.work import show, work
     from lengthlab.spec.plan import read_plan
 
+    told = "--queue trains nothing, so it takes no --track: the same file with --track tells of what workers did"
+    require(not (queued and track), told)
     runs = read_plan(plan, overrides)
     if queued:
         from lengthlab.launch.queue import queue

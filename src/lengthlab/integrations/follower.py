@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from select import select
+from threading import Event, Thread
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -162,17 +162,24 @@ def main() -> int:
     asked = json.loads(sys.stdin.buffer.readline())
     place = Path(asked["store"]) / asked["tracker"]
     try:
-        follow(TRACKERS[asked["tracker"]](place), place, Store(asked["store"]), asked["runs"], _pause)
+        follow(TRACKERS[asked["tracker"]](place), place, Store(asked["store"]), asked["runs"], _until_the_end())
     except BaseException as error:  # some libraries exit
         print(cut(explain(error), 300), file=said, flush=True)
-        os._exit(1)  # without what a broken tracker would still like to do
+        os._exit(1)  # not private, whatever its name: without what a broken tracker would still like to do, which may never end
     return 0
 
 
-def _pause() -> bool:
-    """A moment; whether standard input is still open."""
-    ready, _, _ = select([0], [], [], LOOK_SECONDS)
-    return not ready or bool(os.read(0, 4096))
+def _until_the_end() -> Callable[[], bool]:
+    """What waits for a moment, and says whether standard input is still open."""
+    over = Event()
+
+    def listen() -> None:
+        while os.read(0, 4096):
+            pass
+        over.set()
+
+    Thread(target=listen, daemon=True).start()
+    return lambda: not over.wait(LOOK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
+from lengthlab.report.carried import Carried, draw_carried
 from lengthlab.report.grids import draw_grids
 from lengthlab.report.heatmap import draw_heatmap
 from lengthlab.report.lines import draw_lines
@@ -46,6 +47,8 @@ def draw(block: FigureBlock) -> Figure:
         match block:
             case Reach():
                 return draw_reach(block)
+            case Carried():
+                return draw_carried(block)
             case Training():
                 return draw_training(block)
             case Heatmap():

@@ -79,8 +79,7 @@ def _panel(axes: Axes, block: Curves, question: str) -> None:
         for series in entry.series:
             if series.question == question and series.seeds:
                 _draw_seeds(axes, label, series, look)
-    inches = AXIS * block.width / axes.get_gridspec().ncols if block.width else 0.0  # type: ignore[union-attr]
-    _scale(axes, lengths, block.trained[1], inches)
+    scale(axes, lengths, block)
     axes.set_title(title_of(question), fontsize=points(11))
     axes.set_xlabel("length n")
     axes.set_ylim(-0.03, 1.05)
@@ -106,10 +105,12 @@ def _levels(block: Curves, question: str) -> Iterator[tuple[str, dict[int, float
         yield words, dict(levels)
 
 
-def _scale(axes: Axes, lengths: Sequence[int], longest: int, inches: float) -> None:
+def scale(axes: Axes, lengths: Sequence[int], block: FigureBlock) -> None:
     """Logarithmic where lengths span much; a tick for each length, and a number where there is room for it: by letters where it
     is known how long the axis is.
     """
+    longest = block.trained[1]
+    inches = AXIS * block.width / axes.get_gridspec().ncols if block.width else 0.0  # type: ignore[union-attr]
     first, last = lengths[0], lengths[-1]
     wide = last > WIDE_SPAN * first
     if wide:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lengthlab.errors import LabError, require
+from lengthlab.report.carried import Carried
 from lengthlab.report.compared import Compared, compared
 from lengthlab.report.course import course_of
 from lengthlab.report.curves import Curve
@@ -16,6 +17,7 @@ from lengthlab.report.lines import side_by_side
 from lengthlab.report.page import Figure, title_of
 from lengthlab.report.scores import GOOD, samples_told
 from lengthlab.report.training_figure import Training
+from lengthlab.report.why_section import read_diagnoses
 
 WIDTHS = {"column": 3.25, "text": 6.75}
 """Inches of a column and of the text of a page, as conferences and journals have them."""
@@ -59,7 +61,9 @@ def paper_figure(curves: Sequence[Curve], wanted: Wanted, form: str) -> Made:
     block = replace(kind.block(group, asked[:1] if narrow else asked), width=wanted.width)
     drawing = draw(block)
     content = rendered(drawing, form, DPI)
-    left = [f"the best {kind.most} of {len(group.settings)} settings are drawn"] if len(group.settings) > kind.most else []
+    number = len(group.settings)
+    drawn = f"the best {kind.most} of {number} settings are drawn" if kind.most > 1 else f"one setting is drawn: {block.alt}"
+    left = [drawn] if number > kind.most else []
     left += (
         [f"only '{asked[0]}' is drawn, as there is room for: name others by --question, or give it more --width"]
         if narrow
@@ -67,7 +71,7 @@ def paper_figure(curves: Sequence[Curve], wanted: Wanted, form: str) -> Made:
     )
     letters = min((float(text.get_fontsize()) for axes in drawing.axes for text in axes.texts), default=READABLE)
     left += [f"its smallest letters have {letters:.1f} points: give it more --width"] if letters < READABLE else []
-    return Made(content, " ".join([*kind.words(block), *_facts(group)]), tuple(left))
+    return Made(content, " ".join([*kind.words(block), *_facts(group, kind)]), tuple(left))
 
 
 def _group(groups: Sequence[Compared], task: str) -> Compared:
@@ -79,20 +83,22 @@ def _group(groups: Sequence[Compared], task: str) -> Compared:
     return found[0]
 
 
-def _facts(group: Compared) -> list[str]:
+def _facts(group: Compared, kind: Kind) -> list[str]:
+    """Of all runs of the group; on how many samples, where the figure shows accuracies that were measured at the end."""
     seeds = sorted({curve.first.seed for setting in group.settings for curve in setting.curves})
     rows = [row for setting in group.settings for curve in setting.curves for row in curve.rows]
-    told = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
-    return [f"{group.title}; {told}; {samples_told(rows)}."]
+    told = [group.title, f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}", samples_told(rows)]
+    return [f"{'; '.join(told if kind.measured else told[:1])}."]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`most`: settings that one figure of this kind can hold."""
+    """`most`: settings that one figure of this kind can hold. `measured`: whether it shows accuracies of finished runs."""
 
     block: Callable[[Compared, tuple[str, ...]], Figure]
     words: Callable[[Figure], list[str]]
     most: int
+    measured: bool = True
 
 
 def _curves(group: Compared, questions: tuple[str, ...]) -> Figure:
@@ -116,6 +122,20 @@ def _training(group: Compared, questions: tuple[str, ...]) -> Figure:
     return Training((), tuple(group.lengths), group.trained, courses=known)
 
 
+def _why(group: Compared, questions: tuple[str, ...]) -> Figure:
+    """Of the best setting that `lengthlab why` has looked into."""
+    for setting in group.settings:
+        known, _ = read_diagnoses(setting.curves)
+        found = tuple(each for each in known.values() if each.pathways)
+        there = {row.question for each in found for row in each.pathways}
+        asked = tuple(question for question in questions if question in there)
+        if found and asked:
+            return Carried(
+                (), tuple(group.lengths), group.trained, title="", alt=setting.name, diagnoses=found, questions=asked
+            )
+    raise LabError("nobody has asked why of these runs: lengthlab why RUN measures what carries their answers")
+
+
 def _heat_words(block: Figure) -> list[str]:
     return [f"Accuracy by length, mean over seeds; dark: above {GOOD:.2f}; right of the line: longer than in training."]
 
@@ -134,9 +154,18 @@ def _training_words(block: Figure) -> list[str]:
     ]
 
 
+def _why_words(block: Figure) -> list[str]:
+    found = block.diagnoses if isinstance(block, Carried) else ()
+    samples = sorted({row.samples for each in found for row in each.pathways})
+    seeds = f"thin: each of {len(found)} seeds, thick: their mean; " if len(found) > 1 else "one seed; "
+    told = f"{seeds}{' to '.join(str(each) for each in dict.fromkeys((samples[0], samples[-1])))} samples a point"
+    return [f"{block.alt}: right answers where attention, or the recurrence's state, is cut before the questions; {told}."]
+
+
 FIGURES = {
     "curves": Kind(_curves, lambda block: [lines_caption(block.entries)], 6),
     "heatmap": Kind(_heatmap, _heat_words, 40),
     "reach": Kind(_reach, _reach_words, 40),
-    "training": Kind(_training, _training_words, 6),
+    "training": Kind(_training, _training_words, 6, measured=False),
+    "why": Kind(_why, _why_words, 1, measured=False),
 }
