@@ -51,6 +51,9 @@ INTEGRATED = {
     "starlette": ("serve.app",),
     "uvicorn": ("serve.server",),
     "obstore": ("store.bucket",),
+    "tensorboard": ("integrations.trackers",),
+    "trackio": ("integrations.trackers",),
+    "wandb": ("integrations.trackers",),
 }
 """Libraries of others, and who alone knows them; outside `integrations` not before they are needed."""
 

@@ -26,7 +26,7 @@ def test_every_control_works_without_a_complaint(open_page: Open, hundred: Path)
     for box in page.locator("input[type=checkbox]").all()[:30]:
         box.click()
     for button in page.get_by_role("button").all():
-        if button.inner_text() not in ("CSV", "SVG"):
+        if button.inner_text() not in ("CSV", "SVG", "PNG"):
             button.click()
 
 
@@ -163,6 +163,12 @@ def test_tables_and_drawings_can_be_kept(open_page: Open, hundred: Path) -> None
     text = Path(drawing.value.path()).read_text()
     assert text.startswith("<svg")
     assert "var(" not in text
+    wide = page.locator("#curves svg.chart").evaluate("(chart) => chart.viewBox.baseVal.width")
+    with page.expect_download() as picture:
+        page.locator("#curves").get_by_role("button", name="PNG").click()
+    data = Path(picture.value.path()).read_bytes()
+    assert (data[:8], int.from_bytes(data[16:20])) == (b"\x89PNG\r\n\x1a\n", 3 * wide)
+    assert len(data) > 20_000  # and it is not empty
 
 
 def test_the_command_is_copied(open_page: Open, hundred: Path) -> None:

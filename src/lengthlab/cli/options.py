@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from lengthlab.errors import require
+from lengthlab.integrations.trackers import TRACKERS
 from lengthlab.store import check_place
 
 DEFAULT_STORE = "runs"
@@ -35,6 +36,12 @@ device = click.option(
 progress = click.option("--progress/--no-progress", default=True, help="Show where the runs are, and how long they will take.")
 opened = click.option("--open", "open_it", is_flag=True, help="Watch the runs in a browser, live.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
+track = click.option(
+    "--track",
+    multiple=True,
+    type=click.Choice(list(TRACKERS)),
+    help="Tell a tracker, too; may be repeated. wandb: offline.",
+)
 precision = click.option(
     "--precision",
     type=click.Choice(["fp32", "tf32", "bf16"]),
@@ -56,9 +63,10 @@ class Asked:
     sources: tuple[str, ...]
     out: Path | None
     page: Path | None
+    track: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        trains = self.device != "auto" or self.precision is not None or bool(self.have)
+        trains = self.device != "auto" or self.precision is not None or bool(self.have or self.track)
         page = self.page is None or (self.page.suffix == ".md" and not self.page.is_dir())
         require(page, f"--page is a file that ends in .md, not {self.page}: its figures go to a folder of that name beside it")
         check_place(Path(self.store), "store")
@@ -66,7 +74,10 @@ class Asked:
             check_place(self.out, "--out")
         if self.page:
             check_place(self.page.with_suffix(""), "--page: the folder of its figures")
-        require(not (self.sources and trains), "--from trains nothing, so it takes no --device, no --precision and no --have")
+        require(
+            not (self.sources and trains),
+            "--from trains nothing: it takes no --device, --precision, --have or --track",
+        )
 
     def folder(self, *name: str) -> Path:
         """Where rows, page and figures go: to `out`, or by this name into the store, where what is only read does not take the

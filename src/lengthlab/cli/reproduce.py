@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @options.device
 @options.progress
 @options.precision
+@options.track
 @click.option(
     "--have",
     multiple=True,
@@ -73,7 +74,8 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
 
     asked = Asked(**given)
     if check:
-        others = (size, parts, seeds, asked.device != "auto", asked.precision, asked.have, asked.sources, asked.out, asked.page)
+        trains = (asked.device != "auto", asked.precision, asked.have, asked.track)
+        others = (size, parts, seeds, *trains, asked.sources, asked.out, asked.page)
         require(not any(others), "--check compares committed pages with published rows: it takes no other option")
         check_pages([find_study(name)] if name else [study for study in studies().values() if study.page])
         return

@@ -48,7 +48,7 @@ def train(wanted: Wanted, seeds: int, device: torch.device, asked: Asked, out: P
         return together({"what was trained": replace(trained, traces=timed(trained.traces, steps)), "--have": known})
 
     try:
-        return found(work(runs, asked.store, str(device), precision=asked.precision, progress=asked.progress) if runs else [])
+        return found(work(runs, asked.store, str(device), None, asked.precision, asked.progress, asked.track) if runs else [])
     except KeyboardInterrupt:
         place = Store(asked.store)
         finished, _ = read_curves([place.folder(run.id) for run in runs if place.folder(run.id).finished])

@@ -8,6 +8,7 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.pages import say
+from lengthlab.errors import require
 
 
 @click.command()
@@ -19,6 +20,7 @@ from lengthlab.cli.pages import say
 @options.progress
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at a time on CPUs; one for each core if not given.")
 @click.option("--queue", "queued", is_flag=True, help="Train nothing: put the runs into the store, for `lengthlab worker`.")
+@options.track
 @options.opened
 @options.as_json
 def train(
@@ -30,6 +32,7 @@ def train(
     progress: bool,
     workers: int | None,
     queued: bool,
+    track: tuple[str, ...],
     open_it: bool,
     as_json: bool,
 ) -> None:
@@ -57,6 +60,8 @@ def train(
     from lengthlab.cli.work import show, work
     from lengthlab.spec.plan import read_plan
 
+    told = "--queue trains nothing, so it takes no --track: the same file with --track tells of what workers did"
+    require(not (queued and track), told)
     runs = read_plan(plan, overrides)
     if queued:
         from lengthlab.launch.queue import queue
@@ -65,6 +70,6 @@ def train(
         say(f"{number} runs wait in {store}; on every machine that sees it: lengthlab worker {store}", err=True)
         return
     with live_page(store, open_it):
-        curves = work(runs, store, device, workers, precision, progress)
+        curves = work(runs, store, device, workers, precision, progress, track)
         show(curves, as_json)
         say(f"kept in {store}; lengthlab report {store} writes ids, figures and data", err=True)

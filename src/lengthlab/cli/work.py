@@ -30,6 +30,7 @@ def work(
     workers: int | None = None,
     precision: str | None = None,
     progress: bool = True,
+    track: Sequence[str] = (),
 ) -> list[Curve]:
     """Train what is missing; curves have the lengths that the runs ask for, whatever else was measured of them. Runs that fail
     are named on standard error; exit code 1 if others went well, 2 if none did.
@@ -38,7 +39,7 @@ def work(
 
     runs = list({run.id: run for run in runs}.values())  # named twice, it is one all the same
     with redirect_stdout(sys.stderr):  # what users' code prints while it trains is no part of the answer
-        outcomes = try_all(runs, store, device, workers, precision, progress)
+        outcomes = try_all(runs, store, device, workers, precision, progress, track)
     failed = [outcome for outcome in outcomes if outcome.error]
     if TRACE in os.environ:
         for outcome in failed:

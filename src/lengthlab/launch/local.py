@@ -13,9 +13,11 @@ import torch
 from lengthlab import training
 from lengthlab.device import AUTO, device_named, in_words
 from lengthlab.errors import LabError, RunFailed, cut, explain, require, require_whole
+from lengthlab.integrations.trackers import chosen_trackers
 from lengthlab.launch.in_process import Tell, seconds_here, train_here
 from lengthlab.launch.processes import work
 from lengthlab.launch.progress import Progress
+from lengthlab.launch.tracking import tracked
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
@@ -40,10 +42,12 @@ def train(
     device: str = AUTO,
     precision: str | None = None,
     progress: bool = True,
+    track: str | Sequence[str] = (),
 ) -> Result:
     """Train a run and measure it, in this process. Goes on where it was if the folder is there; returns at once if finished.
 
-    Where it is and how long it will take is shown on standard error, unless `progress` is False.
+    Where it is and how long it will take is shown on standard error, unless `progress` is False. `track`: trackers that are
+    told of it, "tensorboard", "trackio", "wandb"; one that fails is named in a warning, and stops nothing.
 
     >>> import lengthlab as ll, tempfile
     >>> task, model = ll.tasks.ModuloRecall(modulus=2, keys=8), ll.models.lstm(width=8)
@@ -55,13 +59,14 @@ def train(
     """
     refuse_while_loading("train")
     require(isinstance(run, Run), f"what is trained is a Run, as ll.Run makes it, not {cut(repr(run))}")
-    place, chosen = Store(store), device_named(device)
+    place, chosen, trackers = Store(store), device_named(device), chosen_trackers(track)
     left = [] if place.folder(run.id).finished else [run]  # a run that cannot be kept is refused before anything is written
     examine([run], store, str(chosen), precision, _say if progress else None)
     place.prepare()
     if run.label and not left:
         claim(place.folder(run.id), run)  # a finished run may be called otherwise
-    with _shown(left, place, chosen, 1, progress):
+    say = _say if progress else None
+    with tracked(trackers, [run], place.root, say), _shown(left, place, chosen, 1, progress):
         return training.train(run, store, device, precision)
 
 
@@ -72,6 +77,7 @@ def train_all(
     workers: int | None = None,
     precision: str | None = None,
     progress: bool = True,
+    track: str | Sequence[str] = (),
 ) -> list[Result]:
     """Train runs, as many at a time as there are cores, one thread each, and wait for them; finished ones are only read.
 
@@ -80,10 +86,11 @@ def train_all(
 
     Small runs are trained in this process, larger ones in workers (in_process.py says which); with `workers`, all are trained
     by so many of these. Where the runs are and how long they will take is shown on standard error, unless `progress`
-    is False. Ctrl-C stops them after the step (on a GPU: the 50 steps) under way and goes up as KeyboardInterrupt.
+    is False. Ctrl-C stops them after the step (on a GPU: the 50 steps) under way and goes up as KeyboardInterrupt. `track` is
+    that of `train`.
     """
     refuse_while_loading("train_all")
-    outcomes = try_all(runs, store, device, workers, precision, progress)
+    outcomes = try_all(runs, store, device, workers, precision, progress, track)
     failed = [f"{outcome.run.title} (run {outcome.run.id}): {outcome.error}" for outcome in outcomes if outcome.error]
     if failed:
         raise RunFailed(f"{len(failed)} of {len(runs)} runs failed. {'; '.join(failed)}")
@@ -97,11 +104,12 @@ def try_all(
     workers: int | None = None,
     precision: str | None = None,
     progress: bool = True,
+    track: str | Sequence[str] = (),
 ) -> list[Outcome]:
     """As `train_all`; what became of each run, well or not."""
     listed = isinstance(runs, Sequence) and all(isinstance(run, Run) for run in runs)
     require(listed, f"what is trained is a list of runs, each as ll.Run makes it, not {cut(repr(runs))}")
-    place, chosen = Store(store), device_named(device)
+    place, chosen, trackers = Store(store), device_named(device), chosen_trackers(track)
     kept_in = precision_named(precision, chosen)
     if workers is not None:
         require_whole(workers, "workers", 1)
@@ -110,7 +118,8 @@ def try_all(
     place.prepare()
     left, errors = _claimed(by_id, place)
     number = workers or default_workers(chosen)
-    with _shown(left, place, chosen, min(number, len(left)), progress) as tell:
+    told = tracked(trackers, list(by_id.values()), place.root, _say if progress else None)
+    with told, _shown(left, place, chosen, min(number, len(left)), progress) as tell:
         seconds = 0.0 if workers else seconds_here(left, chosen, number)
         errors |= train_here(left, place, chosen, kept_in, seconds, tell) if seconds else {}
         unfinished = [run.id for run in left if run.id not in errors and not place.folder(run.id).finished]

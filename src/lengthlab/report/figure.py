@@ -5,20 +5,27 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
+from lengthlab.report.carried import Carried, draw_carried
 from lengthlab.report.grids import draw_grids
 from lengthlab.report.heatmap import draw_heatmap
 from lengthlab.report.lines import draw_lines
 from lengthlab.report.page import Curves, Grids, Heatmap, Page, Strips
 from lengthlab.report.page import Figure as FigureBlock
 from lengthlab.report.plane import draw_planes
+from lengthlab.report.reach import Reach, draw_reach
 from lengthlab.report.strips import draw_strips
+from lengthlab.report.training_figure import Training, draw_training
 from lengthlab.rules.plane import Plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+PAPER = 0.8
+"""How large letters are in a figure of a paper: between 7 and 9 points."""
 
 
 def pictures(page: Page, forms: Sequence[str] = ("svg", "png")) -> dict[str, bytes]:
@@ -36,8 +43,14 @@ def plane_pictures(planes: Sequence[Plane], title: str) -> dict[str, bytes]:
 
 def draw(block: FigureBlock) -> Figure:
     """A figure of a page, as matplotlib has it."""
-    with _settings():
+    with _settings(PAPER if block.width else 1.0):
         match block:
+            case Reach():
+                return draw_reach(block)
+            case Carried():
+                return draw_carried(block)
+            case Training():
+                return draw_training(block)
             case Heatmap():
                 return draw_heatmap(block)
             case Curves():
@@ -50,21 +63,25 @@ def draw(block: FigureBlock) -> Figure:
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def _settings(share: float = 1.0) -> Iterator[None]:
+    """`share`: how large letters are, of what they usually are."""
     try:
         from matplotlib import rc_context, rcParamsDefault
     except ImportError:
         raise LabError("figures need matplotlib: pip install 'lengthlab[report]'") from None
     # As matplotlib comes, not as somebody has set it up, and whatever stands in a name is text: a dollar begins no formula.
     usual = {name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")}
-    with rc_context({**usual, "svg.fonttype": "none", "svg.hashsalt": "lengthlab", "text.parse_math": False}):
+    ours = {"svg.fonttype": "none", "svg.hashsalt": "lengthlab", "text.parse_math": False, "pdf.fonttype": 42}
+    settings: Any = usual | ours | {"font.size": share * 10}
+    with rc_context(settings):
         yield
 
 
-def rendered(drawing: Figure, form: str) -> bytes:
-    """The content of a file of this form."""
+def rendered(drawing: Figure, form: str, dpi: int = 160) -> bytes:
+    """The content of a file of this form: svg, png, or pdf, which has its letters as fonts inside."""
     data = io.BytesIO()
     with _settings():
         # A date inside would make every picture a new file.
-        drawing.savefig(data, format=form, dpi=160, metadata={"Date": None} if form == "svg" else None)
+        dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+        drawing.savefig(data, format=form, dpi=dpi, metadata=dates.get(form))
     return data.getvalue()

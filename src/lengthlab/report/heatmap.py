@@ -38,6 +38,8 @@ SMALL = Measures(cell=(0.38, 0.215), number=6, label=7.5, small=6.5, gap=0.22)
 MOST = 24
 """Columns that stand side by side and can still be read; where questions and lengths come to more, the first is drawn."""
 HEAD, FOOT, RIGHT, EDGE = 0.82, 0.52, 0.36, 0.12
+UNTITLED = 0.3
+"""Where it begins without a title."""
 
 
 def draw_heatmap(block: Heatmap) -> Figure:
@@ -52,8 +54,9 @@ def draw_heatmap(block: Heatmap) -> Figure:
     tops = list(_tops(block.entries, size))
     bottom = tops[-1] + size.cell[1]
     width = left + questions * panel + (questions - 1) * size.gap + RIGHT
-    edge, caption = _placed(_caption(block, questions), left, width, size.small + 0.5)
-    height = bottom + FOOT + max(0, caption.count("\n") - 1) * 1.5 * (size.small + 0.5) / 72
+    edge, caption = _placed(heat_caption(block, questions), left, width, size.small + 0.5)
+    foot = FOOT + max(0, caption.count("\n") - 1) * 1.5 * (size.small + 0.5) / 72
+    height = bottom + (EDGE if block.width else foot)
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(width, height), facecolor="white")
@@ -69,8 +72,22 @@ def draw_heatmap(block: Heatmap) -> Figure:
             for column, length in enumerate(block.lengths):
                 _cell(axes, start + column * size.cell[0], top, entry.series[number].at(length), size)
     _groups(axes, block.entries, tops, width - RIGHT + 0.08, size)
-    axes.text(edge, bottom + 0.1, caption, va="top", fontsize=size.small + 0.5, color=FAINT, linespacing=1.5)
+    if block.width:
+        _shrink(drawing, axes, min(1.0, block.width / width))
+    else:
+        axes.text(edge, bottom + 0.1, caption, va="top", fontsize=size.small + 0.5, color=FAINT, linespacing=1.5)
     return drawing
+
+
+def _shrink(drawing: Figure, axes: Axes, share: float) -> None:
+    """Letters and lines as all else; what was left for a title is not."""
+    bottom, _ = axes.get_ylim()
+    axes.set_ylim(bottom, UNTITLED)
+    drawing.set_size_inches(share * drawing.get_figwidth(), share * (bottom - UNTITLED))
+    for text in axes.texts:
+        text.set_fontsize(share * float(text.get_fontsize()))
+    for line in axes.lines:
+        line.set_linewidth(share * line.get_linewidth())
 
 
 def _title(block: Heatmap) -> str:
@@ -180,7 +197,7 @@ def _placed(caption: str, left: float, width: float, points: float) -> tuple[flo
     return EDGE, "\n".join(wrapped(line, int((width - 2 * EDGE) / (LETTER * points))) for line in lines)
 
 
-def _caption(block: Heatmap, questions: int) -> str:
+def heat_caption(block: Heatmap, questions: int) -> str:
     counts = sorted({len(entry.series[0].seeds) for entry in block.entries if entry.series[0].seeds})
     seeds = " or ".join(map(str, counts)) + (" seed" if counts == [1] else " seeds")
     right = "every question right" if questions == 1 else "all questions, or one, right"

@@ -9,17 +9,17 @@ from lengthlab.report.best import RULE, sentence
 from lengthlab.report.compared import Compared
 from lengthlab.report.course import Course
 from lengthlab.report.curves import Curve
+from lengthlab.report.group_figures import courses_of, curves_of, heatmap_of
 from lengthlab.report.html import figure, html
 from lengthlab.report.html_curves import loss_chart
 from lengthlab.report.html_data import Courses
 from lengthlab.report.html_heatmap import heat_table
 from lengthlab.report.markup import Markup, joined, tag
 from lengthlab.report.origins_table import every_run, machines, without_result
-from lengthlab.report.page import Curves, Details, Entry, Heatmap, Span, Table, Text, Words, title_of
+from lengthlab.report.page import Details, Span, Table, Text, Words, title_of
 from lengthlab.report.portraits import portraits
 from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, telling_length
 from lengthlab.report.scores import GOOD, samples_told
-from lengthlab.report.setting import Setting
 from lengthlab.report.why_section import Diagnoses, why_section
 from lengthlab.store.status import Status
 
@@ -85,7 +85,7 @@ def _each(report: Report, part: Callable[[Compared], Markup]) -> Markup:
 def _overview(group: Compared) -> Markup:
     """How far each goes, and the heat map of the question that counts; the others folded."""
     first, *others = group.questions
-    block = Heatmap(tuple(map(_entry, group.settings)), tuple(group.lengths), group.trained)
+    block = heatmap_of(group)
     said = html(Text(Span(sentence(group.best), "strong")))
     folded = [tag("details", tag("summary", title_of(each)), heat_table(block, each), class_="other") for each in others]
     rows = [row for setting in group.settings for curve in setting.curves for row in curve.rows]
@@ -105,20 +105,12 @@ def _reading(report: Report) -> Markup:
 
 
 def _curves(group: Compared) -> Markup:
-    drawn = group.settings[:DRAWN]
-    chance = {
-        question: {n: share for n, share in zip(group.lengths, group.chance(question), strict=True) if share is not None}
-        for question in group.questions
-    }
-    block = Curves(tuple(map(_entry, drawn)), tuple(group.lengths), group.trained, chance=chance)
+    block = curves_of(group, DRAWN)
     return tag("div", _left_out(group), html(block), class_="curves")
 
 
 def _training(group: Compared, courses: Courses) -> Markup:
-    known: list[tuple[str, list[Course]]] = [
-        (setting.name, [courses[curve.first.run] for curve in setting.curves if curve.first.run in courses])
-        for setting in group.settings[:DRAWN]
-    ]
+    known = courses_of(group, courses, DRAWN)
     picture = loss_chart(known)
     return (
         tag("div", _left_out(group), figure(picture, "Training loss"), _phases(known), class_="courses")
@@ -177,7 +169,3 @@ def _provenance(report: Report) -> Iterator[Markup]:
     if report.command:
         command = tag("pre", tag("code", report.command), class_="copied")
         yield tag("div", tag("p", "This page was written by"), command, class_="command")
-
-
-def _entry(setting: Setting) -> Entry:
-    return Entry((("setting", setting.name),), setting.series)

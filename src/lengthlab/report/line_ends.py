@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lengthlab.report.style import renderer_of
+from lengthlab.report.style import points, renderer_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def _label(drawing: Figure, axes: Axes, labels: Sequence[str]) -> bool:
 def _place(drawing: Figure, axes: Axes, line: Line2D, label: str, taken: Sequence[Bbox]) -> Annotation | None:
     """Above the end of a line or below it: where it lies on no line and on no other name."""
     end = (line.get_xdata()[-1], line.get_ydata()[-1])  # type: ignore[index]
-    look: dict[str, Any] = {"ha": "right", "fontsize": 9, "color": line.get_color(), "textcoords": "offset points"}
+    look: dict[str, Any] = {"ha": "right", "fontsize": points(9), "color": line.get_color(), "textcoords": "offset points"}
     for away in AWAY:
         text = axes.annotate(label, end, (4, away), va="bottom" if away > 0 else "top", **look)
         box = text.get_window_extent(renderer_of(drawing))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from lengthlab.report.line_ends import label_ends
 from lengthlab.report.page import Curves, Entry, title_of, visible
+from lengthlab.report.page import Figure as FigureBlock
 from lengthlab.report.scores import Series
-from lengthlab.report.style import COLOURS, DASHES, MARKERS, SHADE, legend_below, tidy, write_title
+from lengthlab.report.style import COLOURS, DASHES, MARKERS, SHADE, legend_below, points, tidy, with_room, write_title
 from lengthlab.store.rows import ALL, Row
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ PANEL = (4.3, 3.7)
 """Inches."""
 WIDE_SPAN = 20
 """Lengths that span more than this are drawn on a logarithmic axis."""
+NARROW, LOW, AXIS = 2.0, 0.78, 0.8
+"""Inches of a panel where a width is given; how high it is, and how long its axis, as shares of how wide it is."""
 APART = 0.075
 """Ticks that are nearer to each other, as a share of the axis, have no numbers of their own."""
 VISIBLE = 0.03
@@ -28,14 +31,10 @@ VISIBLE = 0.03
 
 def draw_lines(block: Curves) -> Figure:
     """Accuracy over length, a panel for each question: the mean over seeds thick, each seed thin with its interval."""
-    from matplotlib.figure import Figure
-
     questions = list(dict.fromkeys(series.question for entry in block.entries for series in entry.series))
-    drawing = Figure(figsize=(PANEL[0] * len(questions) + 0.4, PANEL[1]), layout="constrained", facecolor="white")
-    row = drawing.subplots(1, len(questions), sharey=True, squeeze=False)[0]
+    drawing, row = panels(block, len(questions))
     for axes, question in zip(row, questions, strict=True):
         _panel(axes, block, question)
-    row[0].set_ylabel("accuracy")
     write_title(drawing, block.title)
     named: dict[str, Any] = {}
     for axes in row:
@@ -43,8 +42,30 @@ def draw_lines(block: Curves) -> Figure:
             named.setdefault(label, handle)
     labelled = label_ends(drawing, row, [label for label, _ in _labels(block.entries)])
     shown = {label: handle for label, handle in named.items() if label not in labelled}
-    legend_below(drawing, list(shown.values()), list(shown), _caption(block.entries))
+    legend_below(drawing, list(shown.values()), list(shown), "" if block.width else caption(block.entries))
     return drawing
+
+
+def panels(block: FigureBlock, number: int) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels of accuracies: side by side, and as many as that has room for where its width is given."""
+    from matplotlib.figure import Figure
+
+    across = min(number, side_by_side(block.width)) if block.width else number
+    down = -(-number // across)
+    size = (block.width, down * min(PANEL[1], LOW * block.width / across))
+    usual = (PANEL[0] * across + 0.4, PANEL[1])
+    drawing = Figure(figsize=size if block.width else usual, layout="constrained", facecolor="white")
+    every = [axes for row in drawing.subplots(down, across, sharey=True, squeeze=False) for axes in row]
+    for axes in every[number:]:
+        axes.remove()
+    for axes in every[:number:across]:
+        axes.set_ylabel("accuracy")
+    return drawing, every[:number]
+
+
+def side_by_side(width: float) -> int:
+    """How many panels so many inches have room for."""
+    return max(1, int(width / NARROW))
 
 
 def _panel(axes: Axes, block: Curves, question: str) -> None:
@@ -58,8 +79,8 @@ def _panel(axes: Axes, block: Curves, question: str) -> None:
         for series in entry.series:
             if series.question == question and series.seeds:
                 _draw_seeds(axes, label, series, look)
-    _scale(axes, lengths, block.trained[1])
-    axes.set_title(title_of(question), fontsize=11)
+    scale(axes, lengths, block)
+    axes.set_title(title_of(question), fontsize=points(11))
     axes.set_xlabel("length n")
     axes.set_ylim(-0.03, 1.05)
     tidy(axes, "y")
@@ -84,8 +105,12 @@ def _levels(block: Curves, question: str) -> Iterator[tuple[str, dict[int, float
         yield words, dict(levels)
 
 
-def _scale(axes: Axes, lengths: Sequence[int], longest: int) -> None:
-    """Logarithmic where lengths span much; a tick for each length, and a number where there is room for it."""
+def scale(axes: Axes, lengths: Sequence[int], block: FigureBlock) -> None:
+    """Logarithmic where lengths span much; a tick for each length, and a number where there is room for it: by letters where it
+    is known how long the axis is.
+    """
+    longest = block.trained[1]
+    inches = AXIS * block.width / axes.get_gridspec().ncols if block.width else 0.0  # type: ignore[union-attr]
     first, last = lengths[0], lengths[-1]
     wide = last > WIDE_SPAN * first
     if wide:
@@ -99,7 +124,9 @@ def _scale(axes: Axes, lengths: Sequence[int], longest: int) -> None:
         here = at[lengths.index(length)]
         if all(abs(here - at[lengths.index(other)]) >= room for other in named):
             named.append(length)
-    axes.set_xticks(lengths, [str(length) if length in named else "" for length in lengths], fontsize=9)
+    if inches:
+        named = with_room(lengths, at, (first, last, longest), inches)
+    axes.set_xticks(lengths, [str(length) if length in named else "" for length in lengths], fontsize=points(9))
 
 
 def legend_names(entries: Sequence[Entry]) -> list[str]:
@@ -145,7 +172,7 @@ def _looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
         looks.append(
             {
                 **{"color": COLOURS[colour % len(COLOURS)], "ls": DASHES[dash % len(DASHES)]},
-                **{"marker": MARKERS[place % len(MARKERS)], "ms": 7 - 3.4 * thin, "lw": 3 - 1.3 * thin},
+                **{"marker": MARKERS[place % len(MARKERS)], "ms": points(7 - 3.4 * thin), "lw": points(3 - 1.3 * thin)},
                 **{"zorder": 10 + place, "markeredgewidth": 0},
             }
         )
@@ -157,7 +184,13 @@ def _draw_seeds(axes: Axes, label: str, series: Series, look: Mapping[str, Any])
     seeds = series.seeds
     for seed in seeds:
         rows = series.of_seed(seed)
-        style = {"color": look["color"], "alpha": 1.0 if len(seeds) == 1 else 0.45, "lw": 0.8, "capsize": 2, "zorder": 5}
+        style = {
+            "color": look["color"],
+            "alpha": 1.0 if len(seeds) == 1 else 0.45,
+            "lw": points(0.8),
+            "capsize": points(2),
+            "zorder": 5,
+        }
         axes.errorbar([row.length for row in rows], [row.accuracy for row in rows], yerr=_bars(rows), **style)
     means = [(score.length, score.mean) for score in series.scores if score.mean is not None]
     axes.plot([n for n, _ in means], [mean for _, mean in means], **look, label=label)
@@ -167,7 +200,7 @@ def _bars(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
     return [row.accuracy - row.interval[0] for row in rows], [row.interval[1] - row.accuracy for row in rows]
 
 
-def _caption(entries: Sequence[Entry]) -> str:
+def caption(entries: Sequence[Entry]) -> str:
     """Which line is what: how seeds differ is one thing, how sure samples make us of each is another."""
     several = any(len(series.seeds) > 1 for entry in entries for series in entry.series)
     seeds = "Thick: the mean over seeds. Thin: each seed, with" if several else "One seed, with"

@@ -114,11 +114,14 @@ Chance = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Figure(Scores):
-    """Scores as a picture. `name`: of its file."""
+    """Scores as a picture. `name`: of its file. `width`: inches, for a paper, whose own words say what it shows: letters are
+    smaller, and there is no title and no caption; 0: as wide as it is best read.
+    """
 
     name: str = "figure"
     title: str = ""
     alt: str = ""
+    width: float = field(default=0.0, kw_only=True)
 
 
 @dataclass(frozen=True)

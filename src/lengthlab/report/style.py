@@ -24,6 +24,13 @@ LETTER = 0.0078
 SMALL = 8.5
 
 
+def points(size: float) -> float:
+    """Of a letter or a line that has this size where a figure is not made smaller, as it is for a paper."""
+    from matplotlib import rcParams
+
+    return float(size * rcParams["font.size"] / 10)
+
+
 def renderer_of(drawing: Figure) -> RendererBase:
     """What measures texts before anything is drawn."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -33,9 +40,26 @@ def renderer_of(drawing: Figure) -> RendererBase:
 
 
 def write_title(drawing: Figure, title: str) -> None:
-    """Bold, on the left, in as many lines as it takes."""
+    """Bold, on the left, in as many lines as it takes; none where there is none."""
+    if not title:
+        return
     letters = max(10, int(drawing.get_figwidth() / (12.5 * LETTER)))
-    drawing.suptitle(wrapped(title, letters), x=0.012, ha="left", fontsize=12, fontweight="bold", color=INK)
+    drawing.suptitle(wrapped(title, letters), x=0.012, ha="left", fontsize=points(12), fontweight="bold", color=INK)
+
+
+def with_room(lengths: Sequence[int], at: Sequence[float], first: Sequence[int], inches: float) -> list[int]:
+    """Of the lengths at these places of an axis that is so long, those whose numbers do not touch; the first ones first.
+
+    >>> with_room([50, 1000, 2000], [0, 10, 10.5], [2000], 2)
+    [2000, 50]
+    """
+    span, kept = max(at) - min(at) or 1.0, list[int]()
+    place = dict(zip(lengths, at, strict=True))
+    for length in sorted(lengths, key=lambda n: (first.index(n) if n in first else len(first), n)):
+        wide = [points(9) * LETTER * ((len(str(length)) + len(str(other))) / 2 + 1) for other in kept]
+        gaps = [abs(place[length] - place[other]) / span * inches for other in kept]
+        kept += [length] if all(gap >= need for gap, need in zip(gaps, wide, strict=True)) else []
+    return kept
 
 
 def wrapped(text: str, letters: int) -> str:
@@ -59,12 +83,12 @@ def legend_below(drawing: Figure, handles: Sequence[Any], labels: Sequence[str],
     """Below the panels, as wide as the figure at most; the figure grows by its height, so that panels keep theirs."""
     renderer, inch = renderer_of(drawing), drawing.dpi
     wide = drawing.get_figwidth()
-    letters = int(wide / (9 * LETTER))
+    letters = int(wide / (points(9) * LETTER))
     columns = min(4, len(labels))
     while True:
-        look: dict[str, Any] = {"fontsize": 9, "frameon": False, "title_fontsize": SMALL, "alignment": "center"}
+        look: dict[str, Any] = {"fontsize": points(9), "frameon": False, "title_fontsize": points(SMALL), "alignment": "center"}
         names = [wrapped(label, max(4, letters - 8)) for label in labels]
-        title = wrapped(caption, letters)
+        title = wrapped(caption, letters) if caption else None
         legend = drawing.legend(handles, names, loc="outside lower center", ncols=columns, title=title, **look)
         legend.get_title().set_color(FAINT)
         legend.get_title().set_multialignment("center")

@@ -54,8 +54,8 @@ function hideTip() {
   tip.hidden = true;
 }
 
-function save(name, type, text) {
-  const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+function save(name, type, content) {
+  const link = make("a", { href: URL.createObjectURL(new Blob([content], { type })), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
@@ -63,7 +63,7 @@ function save(name, type, text) {
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "text-anchor", "font-family", "font-size"];
 
 // A drawing by itself: the looks that the style sheet gives it are written into its elements.
-function saveDrawing(name, drawing) {
+function drawingAlone(drawing) {
   const copy = drawing.cloneNode(true);
   const own = [drawing, ...drawing.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((element, place) => {
@@ -75,7 +75,20 @@ function saveDrawing(name, drawing) {
   copy.setAttribute("width", box.width);
   copy.setAttribute("height", box.height);
   copy.prepend(draw("rect", { width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor }));
-  save(name, "image/svg+xml", new XMLSerializer().serializeToString(copy));
+  return new XMLSerializer().serializeToString(copy);
+}
+
+const SHARPER = 3; // dots of a picture for each of the page's
+
+function savePicture(name, drawing) {
+  const { width, height } = drawing.viewBox.baseVal;
+  const picture = new Image();
+  const canvas = make("canvas", { width: SHARPER * width, height: SHARPER * height });
+  picture.onload = () => {
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((content) => save(name, "image/png", content), "image/png");
+  };
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(drawingAlone(drawing))}`;
 }
 
 async function copyText(text, done) {

@@ -80,7 +80,11 @@ const redraws = [];
 function figureOf(title, name) {
   const picture = make("div", { class: "picture" });
   const caption = make("figcaption", {}, title);
-  const keep = button("SVG", () => saveDrawing(`${name}.svg`, picture.querySelector("svg")));
+  const drawn = () => picture.querySelector("svg");
+  const keep = [
+    button("SVG", () => save(`${name}.svg`, "image/svg+xml", drawingAlone(drawn()))),
+    button("PNG", () => savePicture(`${name}.png`, drawn())),
+  ];
   const note = make("p", { class: "faint" });
   const whole = make("figure", {}, caption, picture, note);
   return { whole, picture, caption, note, keep };
@@ -144,7 +148,7 @@ function curves(place, group, picked) {
     choice("Lengths", [["log", "logarithmic"], ["linear", "linear"]], state.scale, set("scale")),
     tick("seeds", true, set("seeds")),
     tick("bands", true, set("bands")),
-    keep,
+    ...keep,
   );
   place.replaceChildren(tools, whole, picker(picked, "mean"));
   picked.watchers.push(show);
@@ -197,7 +201,7 @@ function training(place, group, picked) {
       (strips.length ? " Bars on top: hollow while a part is off, filled once everything is on." : "");
   };
 
-  const tools = make("div", { class: "tools" }, choice("Show", Object.entries(MEASURES), "loss", (value) => ((state.measure = value), show())), keep);
+  const tools = make("div", { class: "tools" }, choice("Show", Object.entries(MEASURES), "loss", (value) => ((state.measure = value), show())), ...keep);
   place.replaceChildren(tools, whole, picker(picked, "run"));
   picked.watchers.push(show);
   onWidth(picture, show);
