@@ -24,7 +24,7 @@ from lengthlab.report.page import (
 )
 
 NUMBER = re.compile(r"[+−–-]?[\d,.]*(?:–[\d.]+)?")
-"""What stands on the right of its cell."""
+"""A column of nothing else stands on the right of its cells."""
 ELEMENTS = {"strong": "strong", "emphasis": "em", "code": "code", "good": "strong", "bad": "strong"}
 
 
@@ -59,7 +59,8 @@ def figure(picture: Markup, caption: str) -> Markup:
 def table(block: Table) -> Markup:
     """It scrolls within itself where it is wider than the page; a keyboard reaches it."""
     head = tag("tr", *(tag("th", name, scope="col") for name in block.header))
-    rows = [tag("tr", *map(_cell, row)) for row in block.rows]
+    numbers = [all(NUMBER.fullmatch(plain(words)) for words in column) for column in zip(*block.rows, strict=True)]
+    rows = [tag("tr", *map(_cell, row, numbers)) for row in block.rows]
     return scrolled(tag("table", tag("thead", head), tag("tbody", *rows)), f"table: {', '.join(block.header)}")
 
 
@@ -67,8 +68,8 @@ def scrolled(content: Markup, label: str) -> Markup:
     return tag("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
-def _cell(words: Words) -> Markup:
-    return tag("td", inline(words), class_="number" if NUMBER.fullmatch(plain(words)) else None)
+def _cell(words: Words, number: bool) -> Markup:
+    return tag("td", inline(words), class_="number" if number else None)
 
 
 def inline(words: Words) -> Markup:

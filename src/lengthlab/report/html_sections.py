@@ -12,10 +12,10 @@ from lengthlab.report.curves import Curve
 from lengthlab.report.html import figure, html
 from lengthlab.report.html_curves import loss_chart
 from lengthlab.report.html_data import Courses
-from lengthlab.report.html_heatmap import heat_table
+from lengthlab.report.html_heatmap import heat_tables
 from lengthlab.report.markup import Markup, joined, tag
 from lengthlab.report.origins_table import every_run, machines, without_result
-from lengthlab.report.page import Curves, Details, Entry, Heatmap, Span, Table, Text, Words, title_of
+from lengthlab.report.page import Curves, Details, Entry, Heatmap, Span, Table, Text, Words
 from lengthlab.report.portraits import portraits
 from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, telling_length
 from lengthlab.report.scores import GOOD, samples_told
@@ -84,13 +84,10 @@ def _each(report: Report, part: Callable[[Compared], Markup]) -> Markup:
 
 def _overview(group: Compared) -> Markup:
     """How far each goes, and the heat map of the question that counts; the others folded."""
-    first, *others = group.questions
     block = Heatmap(tuple(map(_entry, group.settings)), tuple(group.lengths), group.trained)
     said = html(Text(Span(sentence(group.best), "strong")))
-    folded = [tag("details", tag("summary", title_of(each)), heat_table(block, each), class_="other") for each in others]
     rows = [row for setting in group.settings for curve in setting.curves for row in curve.rows]
-    heat = tag("div", heat_table(block, first), class_="heat-map")
-    return joined([said, heat, *folded, tag("p", f"{samples_told(rows)}.", class_="faint")])
+    return joined([said, heat_tables(block, group.questions), tag("p", f"{samples_told(rows)}.", class_="faint")])
 
 
 def _reading(report: Report) -> Markup:
