@@ -17,7 +17,7 @@ from lengthlab.report.markup import Markup, joined, tag
 from lengthlab.report.origins_table import every_run, machines, without_result
 from lengthlab.report.page import Curves, Details, Entry, Heatmap, Span, Table, Text, Words
 from lengthlab.report.portraits import portraits
-from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, telling_length
+from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, several_seeds, telling_length
 from lengthlab.report.scores import GOOD, samples_told
 from lengthlab.report.setting import Setting
 from lengthlab.report.why_section import Diagnoses, why_section
@@ -154,7 +154,10 @@ def _selection(group: Compared) -> Markup:
         for setting, line in zip(group.settings, values, strict=True)
     ]
     last: tuple[Words, ...] = (Span("above the mean over seeds", "strong"), *map(_gap, flattery(values)), "")
-    words = f"Accuracy at n = {length}, where the best seed and the mean are furthest apart."
+    apart = (
+        ", where the best seed and the mean are furthest apart" if several_seeds(group) else "; of one seed all rules are one"
+    )
+    words = f"Accuracy at n = {length}{apart}."
     table = Table(("setting", *RULES, "converged"), (*rows, last))
     return tag("div", html(Text(words)), html(table), class_="rules")
 
