@@ -3,7 +3,7 @@
 PYTHONPATH=.browser/site-packages:tests .venv/bin/python tests/browser/live_speed.py [lines of an hour]
 
 On a machine that others use, seconds of a clock tell about the others, too; so seconds of a core are told beside them: of the
-server, and of the page (its scripts, its layout, all its tasks).
+server, of the page, and of the browser's process that draws it, where no GPU does.
 """
 
 from __future__ import annotations
@@ -47,30 +47,31 @@ def write_store(store: Path) -> list[Folder]:
 
 @dataclass
 class Costs:
-    """Seconds of a core that server and page have taken since it was last asked."""
+    """Seconds of a core that the server, the page and what draws it have taken since it was last asked."""
 
     page: Page
     process: int
     before: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.session = self.page.context.new_cdp_session(self.page)
-        self.session.send("Performance.enable")
+        assert self.page.context.browser
+        self.session = self.page.context.browser.new_browser_cdp_session()
         self.since()
 
     def since(self) -> dict[str, float]:
-        told = {each["name"]: each["value"] for each in self.session.send("Performance.getMetrics")["metrics"]}
-        now = {"server": server_seconds(self.process)} | {
-            name: told[f"{name}Duration"] for name in ("Task", "Script", "Layout")
-        }
+        processes = self.session.send("SystemInfo.getProcessInfo")["processInfo"]
+        now = {"server": server_seconds(self.process)}
+        for kind in ("renderer", "GPU"):
+            now[kind] = sum(each["cpuTime"] for each in processes if each["type"] == kind)
         spent = {name: value - self.before.get(name, 0) for name, value in now.items()}
         self.before = now
         return spent
 
     def each(self, updates: int) -> str:
         spent = {name: 1000 * seconds / updates for name, seconds in self.since().items()}
-        page = f"page {spent['Task']:.0f} ms (script {spent['Script']:.1f}, layout {spent['Layout']:.1f})"
-        return f"of a core each: server {spent['server']:.0f} ms, {page}"
+        return (
+            f"of a core each: server {spent['server']:.0f} ms, page {spent['renderer']:.0f} ms, drawing {spent['GPU']:.0f} ms"
+        )
 
 
 def server_seconds(process: int) -> float:
@@ -81,7 +82,7 @@ def server_seconds(process: int) -> float:
 def opened(browser: Browser, address: str, process: int) -> Page:
     page = browser.new_page()
     page.goto(address)
-    costs = Costs(page, process, {"server": server_seconds(process)})
+    costs = Costs(page, process)
     page.wait_for_function(f"() => {PAINT}")
     print(f"  first paint {page.evaluate(PAINT):.0f} ms")
     read = "!document.querySelector('#now [role=status]').textContent.includes('Still reading')"

@@ -18,7 +18,7 @@ from lengthlab.experiments.demo import demo
 from lengthlab.report.html_page import report_html
 from lengthlab.report.sources import read_sources
 
-WIDE, SHARP = 900, 1.25
+WIDE, SHARP = 900, 1.2
 PLACE = "(element) => [element.getBoundingClientRect().top, element.getBoundingClientRect().bottom]"
 GAP = 14
 """Pixels around what is shown."""
@@ -61,8 +61,8 @@ def main(store: str, folder: Path) -> None:
         keep(light, "header", "#overview .heat-map", folder / "overview.png")
         dark.locator("#curves select").first.select_option(label="modulo")
         keep(dark, "#curves h2", "#curves figure", folder / "curves.png")
-        light.locator("#why summary").filter(has_text="end-to-end").click()
-        keep(light, "#why h2", "#why details[open] .scroll", folder / "why.png")
+        dark.locator("#why summary").filter(has_text="end-to-end").click()
+        keep(dark, "#why h2", "#why details[open] .scroll", folder / "why.png")
         browser.close()
 
 

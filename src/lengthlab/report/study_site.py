@@ -55,7 +55,7 @@ class Published:
 
     @property
     def hardware(self) -> str:
-        return "; ".join(dict.fromkeys(origin.hardware for origin in self.results.evidence.origins)) or "not recorded"
+        return "; ".join(dict.fromkeys(str(curve.made["hardware"]) for curve in self.found.curves))
 
     @property
     def verdicts(self) -> str:
