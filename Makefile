@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-real torture test-libraries test-browser test-objects test-trackers pages survey clean
+.PHONY: demo test test-real torture test-libraries test-browser test-objects test-trackers pages screenshots survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -67,6 +67,10 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce crasp --from published --page docs/theory/crasp.md
 	$(BIN)/lengthlab reproduce coupling --from published --page docs/coupling/coupling.md
 	$(BIN)/lengthlab reproduce --check
+
+# The pictures of the page in the README: trains the demo and looks into it first, where that is not done.
+screenshots: .browser/site-packages .venv/demo
+	PYTHONPATH=.browser/site-packages:tests $(BIN)/python tests/browser/screenshots.py runs docs/page
 
 # Delayed attention tried on every type of model that transformers has: about eight minutes on two cores.
 survey: .venv/test

@@ -219,7 +219,8 @@ def test_every_block_has_its_form() -> None:
     made = html(Details("more", (Heading("a"), Text("b"), Table(("n",), (("5",),)), Numbered(("c",), "made"))))
     assert made == (
         "<details><summary>more</summary><h3>a</h3><p>b</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="table: n"><table><thead><tr><th scope="col">n</th></tr>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="table: n"><table><thead><tr>'
+        '<th scope="col" class="number">n</th></tr>'
         '</thead><tbody><tr><td class="number">5</td></tr></tbody></table></div><ol><li id="made-1">c</li></ol></details>'
     )
     assert html(Text(Span("x", target="#made-1"))) == '<p><a href="#made-1">x</a></p>'

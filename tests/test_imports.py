@@ -48,7 +48,7 @@ INTEGRATED = {
     "pydantic": ("integrations.axolotl",),
     "IPython": ("launch.progress",),
     "pandas": ("report.result_table",),
-    "starlette": ("serve.app",),
+    "starlette": ("serve.app", "serve.site"),
     "uvicorn": ("serve.server",),
     "obstore": ("store.bucket",),
     "tensorboard": ("integrations.trackers",),

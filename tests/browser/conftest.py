@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from lengthlab.report.html_page import report_html
+from lengthlab.report.publication import write_files
 from lengthlab.report.sources import read_sources
+from lengthlab.report.study_site import INDEX, read_site, site_files
 from lengthlab.store import Folder
 from page_runs import DIAGNOSIS, write_run, write_runs
 
@@ -21,11 +24,16 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def chromium() -> str:
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if not found:
         pytest.fail("there is no browser: apt-get install chromium, or name one in CHROMIUM")
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = chromium()
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield started
@@ -63,6 +71,21 @@ def open_page(browser: Browser) -> Iterator[Open]:
     for each in opened:
         each.page.context.close()
         assert each.complaints == []
+
+
+def serious(page: Page) -> list[tuple[str, str]]:
+    """What axe-core finds that keeps people out; the page has to let its script in (`bypass_csp`)."""
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in ("serious", "critical")]
+
+
+@pytest.fixture(scope="session")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of two published studies, with their pages beside it."""
+    folder = tmp_path_factory.mktemp("studies")
+    published = Path(__file__).parents[2] / "published"
+    write_files(folder, site_files(read_site([published / "far", published / "crasp"]), "lengthlab report published"))
+    return folder / INDEX
 
 
 def _own(address: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from conftest import serious
 from lengthlab.store import Folder
 from page_runs import write_run, write_runs
 
@@ -127,3 +128,22 @@ def test_nothing_grows_with_the_number_of_updates(page: Page, server: Server) ->
             time.sleep(0.05)
         expect(page.locator("#now tbody tr")).to_contain_text("419 of")
         assert page.evaluate(count) <= before + 20
+
+
+def test_the_live_section_fits_380_pixels_and_axe_finds_nothing_serious_in_it(browser: Browser, server: Server) -> None:
+    training, stopped = begin(server.store, "c" * 12), begin(server.store, "d" * 12)
+    failed = begin(server.store, "e" * 12)
+    failed.write_json("failure.json", {"message": "loss is not finite: a lower rate helps"})
+    log(stopped, 10)
+    with training.lock():
+        log(training, 10, 20, 30)
+        for scheme, width in (("light", 1280), ("dark", 380)):
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+            page = context.new_page()
+            page.goto(server.address)
+            expect(page.locator("#now tbody tr")).to_have_count(3)
+            expect(page.locator("#now svg.chart path.run").first).to_be_attached()
+            assert serious(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.locator("#now svg.chart").evaluate("(chart) => chart.getBoundingClientRect().width") <= width
+            context.close()

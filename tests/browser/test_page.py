@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
+
+from conftest import serious
 
 Open = Callable[..., Page]
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -102,9 +103,7 @@ def test_light_and_dark_follow_the_system_and_the_reader(open_page: Open, hundre
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(open_page: Open, hundred: Path, scheme: str) -> None:
     page = open_page(hundred, color_scheme=scheme, bypass_csp=True)
-    found = Axe().run(page).response["violations"]
-    serious = [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in ("serious", "critical")]
-    assert serious == []
+    assert serious(page) == []
 
 
 def test_on_380_pixels_nothing_is_wider_than_the_screen(open_page: Open, hundred: Path) -> None:

@@ -13,6 +13,8 @@ from lengthlab.cli.pages import say
 from lengthlab.errors import LabError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lengthlab.report.sources import Sources
 
 
@@ -25,22 +27,26 @@ def report(runs: tuple[str, ...], out: Path | None, each_seed: bool, as_json: bo
     """Finished runs: which setting is best and by which rule, tables and figures. RUNS are run folders, stores, or `published`.
 
     Runs are named by what differs between them; those that differ in their seed alone are one setting. The terminal shows it;
-    report.html is written, one page that opens from disk, and Markdown, CSV, JSON, PNG and SVG.
+    report.html is written, one page that opens from disk, and Markdown, CSV, JSON, PNG and SVG. Of published rows it is an
+    index of studies with their claims and verdicts, and leads to a page for each.
     """
     from lengthlab.cli.work import show
-    from lengthlab.report.sources import read_sources
+    from lengthlab.report.sources import only_published, read_sources
     from lengthlab.store import check_place
 
     if out:
         check_place(out, "--out")
-    found = read_sources(runs)
+    command = shlex.join(["lengthlab", "report", *runs])
+    found, rows = read_sources(runs), only_published(runs)
+    if rows and not as_json:
+        write_site(found, rows, out or _place(runs[0]), command)
+        return
     for line in found.left_out:
         say(f"lengthlab: left out: {line}", err=True)
     if not found.curves:
         raise LabError(f"no finished run in {', '.join(runs)}")
     show(found.curves, as_json, each_seed)
     if not as_json:
-        command = shlex.join(["lengthlab", "report", *runs])
         for path in write_report(found, out or _place(runs[0]), command):
             say(f"wrote {path}")
 
@@ -49,6 +55,25 @@ def _place(name: str) -> Path:
     """Beside the runs; published rows are nobody's to write beside."""
     path = Path(name)
     return path / "report" if (path / "run.json").exists() or any(path.glob("*/run.json")) else Path("report")
+
+
+def write_site(found: Sources, rows: Sequence[Path], folder: Path, command: str) -> None:
+    """The index of published studies, on the terminal and with a page for each, and all rows."""
+    from lengthlab.cli.pages import show_page
+    from lengthlab.report.publication import write_files
+    from lengthlab.report.result_table import ResultTable
+    from lengthlab.report.study_site import index_page, read_site, site_files
+
+    site = read_site(rows)
+    for line in site.problems:
+        say(f"lengthlab: left out: {line}", err=True)
+    if not site.studies:
+        raise LabError(f"no rows of a study that is known here in {', '.join(map(str, rows))}")
+    show_page(index_page(site))
+    table = ResultTable(found.curves)
+    data = {"table.csv": table.to_csv().encode(), "table.json": table.to_json().encode()}
+    for path in write_files(folder, site_files(site, command) | data):
+        say(f"wrote {path}")
 
 
 def write_report(found: Sources, folder: Path, command: str = "") -> list[Path]:

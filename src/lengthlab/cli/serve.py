@@ -19,7 +19,8 @@ PORT = 8011
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0: one that is free.")
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
 def serve(runs: tuple[str, ...], host: str, port: int, open_it: bool) -> None:
-    """The page of a report, live: runs appear, curves grow, finished ones settle. RUNS are run folders or stores.
+    """The page of a report, live: runs appear, curves grow, finished ones settle. RUNS are run folders or stores;
+    or `published`, whose pages stay as they are.
 
     It reads, and writes nothing. Nobody but this machine can ask for it, unless --host says so; whoever can, sees RUNS.
     """

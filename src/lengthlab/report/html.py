@@ -24,7 +24,7 @@ from lengthlab.report.page import (
 )
 
 NUMBER = re.compile(r"[+−–-]?[\d,.]*(?:–[\d.]+)?")
-"""What stands on the right of its cell."""
+"""A column of nothing else stands on the right of its cells."""
 ELEMENTS = {"strong": "strong", "emphasis": "em", "code": "code", "good": "strong", "bad": "strong"}
 
 
@@ -58,17 +58,18 @@ def figure(picture: Markup, caption: str) -> Markup:
 
 def table(block: Table) -> Markup:
     """It scrolls within itself where it is wider than the page; a keyboard reaches it."""
-    head = tag("tr", *(tag("th", name, scope="col") for name in block.header))
-    rows = [tag("tr", *map(_cell, row)) for row in block.rows]
+    numbers = [all(NUMBER.fullmatch(plain(words)) for words in column) for column in zip(*block.rows, strict=True)]
+    looks = ["number" if number else None for number in numbers] or [None] * len(block.header)
+    head = tag("tr", *(tag("th", name, scope="col", class_=look) for name, look in zip(block.header, looks, strict=True)))
+    rows = [
+        tag("tr", *(tag("td", inline(words), class_=look) for words, look in zip(row, looks, strict=True)))
+        for row in block.rows
+    ]
     return scrolled(tag("table", tag("thead", head), tag("tbody", *rows)), f"table: {', '.join(block.header)}")
 
 
 def scrolled(content: Markup, label: str) -> Markup:
     return tag("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
-
-
-def _cell(words: Words) -> Markup:
-    return tag("td", inline(words), class_="number" if NUMBER.fullmatch(plain(words)) else None)
 
 
 def inline(words: Words) -> Markup:

@@ -4,13 +4,13 @@ ten-thousandths, losses have four digits: half the size, and nothing that a read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lengthlab.report.compared import Compared
 from lengthlab.report.course import Course
 from lengthlab.report.page import title_of
-from lengthlab.report.rules import RULES, by_rule, flattery, telling_length
+from lengthlab.report.rules import RULES, by_rule, flattery, several_seeds, telling_length
 from lengthlab.report.scores import GOOD, Series
 from lengthlab.report.setting import Setting, reach_of
 from lengthlab.store.settings import shown
@@ -36,6 +36,7 @@ def _group(group: Compared, courses: Courses) -> dict[str, Any]:
         "columns": [visible(column) for column in group.columns],
         "best": len(group.best.settings),
         "telling": lengths.index(telling_length(group)),
+        "several": several_seeds(group),
         "settings": [_setting(group, setting, courses) for setting in group.settings],
         "rules": [[_shares(values) for values in at] for at in ruled],
         "flattery": [_shares(flattery(at)) for at in ruled],
@@ -74,15 +75,30 @@ def _series(series: Series, lengths: Sequence[int]) -> dict[str, Any]:
 
 def course_data(course: Course) -> dict[str, Any]:
     """One run's, as its figure needs it."""
-    return {
-        "seed": str(course.seed),
-        "loss": [[step, float(f"{loss:.4g}")] for step, loss in course.loss],
-        "rates": [[step, float(f"{rate:.4g}")] for step, rate in course.rates],
-        "inside": [[step, round(1e4 * share)] for step, share in course.inside],
-        "beyond": [[step, round(1e4 * share)] for step, share in course.beyond],
-        "watched": list(course.watched),
-        "phases": [[stretch.end, visible(", ".join(stretch.off))] for stretch in course.stretches],
-    }
+    return course_facts(course) | {name: [*map(write, getattr(course, name))] for name, write in POINTS.items()}
+
+
+def course_facts(course: Course) -> dict[str, Any]:
+    """What is no line of points."""
+    phases = [[stretch.end, visible(", ".join(stretch.off))] for stretch in course.stretches]
+    return {"seed": str(course.seed), "watched": list(course.watched), "phases": phases}
+
+
+def _four_digits(point: tuple[int, float]) -> list[float]:
+    return [point[0], float(f"{point[1]:.4g}")]
+
+
+def _ten_thousandths(point: tuple[int, float]) -> list[int]:
+    return [point[0], round(1e4 * point[1])]
+
+
+POINTS: Mapping[str, Callable[[tuple[int, float]], list[Any]]] = {
+    "loss": _four_digits,
+    "rates": _four_digits,
+    "inside": _ten_thousandths,
+    "beyond": _ten_thousandths,
+}
+"""The lines of a course, and how a point of each is written."""
 
 
 def _shares(shares: Iterable[float | None]) -> list[int | None]:

@@ -9,11 +9,18 @@ from math import log
 
 from lengthlab.report.markup import Markup, joined, tag
 from lengthlab.report.page import Entry, Scores, title_of
-from lengthlab.report.scores import GOOD, Score, Series
+from lengthlab.report.scores import DIFFERS, GOOD, Score, Series
 from lengthlab.report.setting import reach_of
 
 SHADES = 20
 """Steps of lightness between 0 and 1."""
+
+
+def heat_tables(block: Scores, questions: Sequence[str]) -> Markup:
+    """Of the question that counts, the others folded."""
+    first, *others = questions
+    folded = [tag("details", tag("summary", title_of(each)), heat_table(block, each), class_="other") for each in others]
+    return joined([tag("div", heat_table(block, first), class_="heat-map"), *folded])
 
 
 def heat_table(block: Scores, question: str | None = None) -> Markup:
@@ -22,7 +29,7 @@ def heat_table(block: Scores, question: str | None = None) -> Markup:
     inside = sum(length <= block.trained[1] for length in block.lengths)
     names = [name for name, _ in block.entries[0].names]
     caption = f"{title_of(asked)}: accuracy by length"
-    body = [_row(entry, asked, block.lengths, inside) for entry in block.entries]
+    body = [_row(entry, asked, block, inside) for entry in block.entries]
     table = tag(
         "table", tag("caption", caption), tag("thead", *_head(block, names, inside)), tag("tbody", *body), class_="heat"
     )
@@ -37,16 +44,17 @@ def _head(block: Scores, names: Sequence[str], inside: int) -> Iterator[Markup]:
     ]
     yield tag("tr", tag("td", colspan=len(names) + 1), *spans)
     lengths = [
-        tag("th", f"n={length}", scope="col", class_="edge" if place == inside else None)
+        tag("th", f"n={length}", scope="col", class_="length edge" if place == inside else "length")
         for place, length in enumerate(block.lengths)
     ]
     yield tag("tr", *(tag("th", name, scope="col") for name in names), tag("th", "reach", scope="col"), *lengths)
 
 
-def _row(entry: Entry, question: str, lengths: Sequence[int], inside: int) -> Markup:
+def _row(entry: Entry, question: str, block: Scores, inside: int) -> Markup:
+    lengths, beside = block.lengths, block.reference.removeprefix("the ")
     series = next((each for each in entry.series if each.question == question), Series(question, ()))
     names = [tag("th", name, scope="row") for _, name in entry.names]
-    cells = [cell(series.at(length), place == inside) for place, length in enumerate(lengths)]
+    cells = [cell(series.at(length), place == inside, beside) for place, length in enumerate(lengths)]
     return tag("tr", *names, tag("td", reach_bar(reach_of(series), lengths), class_="reach"), *cells)
 
 
@@ -69,13 +77,18 @@ def share(reach: int, lengths: Sequence[int]) -> float:
     return 0.15 + 0.85 * ((log(reach) - first) / (last - first) if last > first else 1.0)
 
 
-def cell(score: Score, edge: bool) -> Markup:
+def cell(score: Score, edge: bool, beside: str = "") -> Markup:
+    """`beside`: whose number stands below ours, where there is one."""
     if score.mean is None:
         return tag("td", "–", class_="none edge" if edge else "none")
     low, high = score.interval
     seeds = "; ".join(f"seed {seed}: {share:.3f}" for seed, share in sorted(score.by_seed.items()))
-    interval = tag("small", f"{low:.2f}–{high:.2f}")
-    return tag("td", f"{score.mean:.2f}", interval, class_=shade(score.mean) + (" edge" if edge else ""), title=seeds)
+    small = [tag("small", f"{low:.2f}–{high:.2f}")]
+    if beside and score.reference is not None:
+        differs = score.verdict == DIFFERS
+        words = f"{beside} {score.reference:.2f}" + (" ≠" if differs else "")
+        small.append(tag("small", words, class_="differs" if differs else None))
+    return tag("td", f"{score.mean:.2f}", *small, class_=shade(score.mean) + (" edge" if edge else ""), title=seeds)
 
 
 def shade(accuracy: float) -> str:

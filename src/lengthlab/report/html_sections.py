@@ -13,12 +13,12 @@ from lengthlab.report.group_figures import courses_of, curves_of, heatmap_of
 from lengthlab.report.html import figure, html
 from lengthlab.report.html_curves import loss_chart
 from lengthlab.report.html_data import Courses
-from lengthlab.report.html_heatmap import heat_table
+from lengthlab.report.html_heatmap import heat_tables
 from lengthlab.report.markup import Markup, joined, tag
 from lengthlab.report.origins_table import every_run, machines, without_result
-from lengthlab.report.page import Details, Span, Table, Text, Words, title_of
+from lengthlab.report.page import Details, Span, Table, Text, Words
 from lengthlab.report.portraits import portraits
-from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, telling_length
+from lengthlab.report.rules import ABOUT, RULES, by_rule, converged_seeds, flattery, several_seeds, telling_length
 from lengthlab.report.scores import GOOD, samples_told
 from lengthlab.report.why_section import Diagnoses, why_section
 from lengthlab.store.status import Status
@@ -84,13 +84,10 @@ def _each(report: Report, part: Callable[[Compared], Markup]) -> Markup:
 
 def _overview(group: Compared) -> Markup:
     """How far each goes, and the heat map of the question that counts; the others folded."""
-    first, *others = group.questions
     block = heatmap_of(group)
     said = html(Text(Span(sentence(group.best), "strong")))
-    folded = [tag("details", tag("summary", title_of(each)), heat_table(block, each), class_="other") for each in others]
     rows = [row for setting in group.settings for curve in setting.curves for row in curve.rows]
-    heat = tag("div", heat_table(block, first), class_="heat-map")
-    return joined([said, heat, *folded, tag("p", f"{samples_told(rows)}.", class_="faint")])
+    return joined([said, heat_tables(block, group.questions), tag("p", f"{samples_told(rows)}.", class_="faint")])
 
 
 def _reading(report: Report) -> Markup:
@@ -149,7 +146,10 @@ def _selection(group: Compared) -> Markup:
         for setting, line in zip(group.settings, values, strict=True)
     ]
     last: tuple[Words, ...] = (Span("above the mean over seeds", "strong"), *map(_gap, flattery(values)), "")
-    words = f"Accuracy at n = {length}, where the best seed and the mean are furthest apart."
+    apart = (
+        ", where the best seed and the mean are furthest apart" if several_seeds(group) else "; of one seed all rules are one"
+    )
+    words = f"Accuracy at n = {length}{apart}."
     table = Table(("setting", *RULES, "converged"), (*rows, last))
     return tag("div", html(Text(words)), html(table), class_="rules")
 

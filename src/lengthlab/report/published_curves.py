@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lengthlab.errors import LabError
-from lengthlab.experiments import find_study
+from lengthlab.experiments import studies
 from lengthlab.experiments.size import Size
 from lengthlab.report.curves import Curve
 from lengthlab.report.evidence import Evidence, read_files
@@ -40,30 +39,32 @@ def rows_in(place: Path) -> list[Path]:
     return [folder for folder in (place, *sorted(place.glob("*/"))) if (folder / FILE).is_file()]
 
 
-def published_curves(folders: Sequence[Path]) -> tuple[list[Curve], list[str]]:
-    """A curve for each run, whatever arms it serves, and a line for each size of a study that nobody knows here."""
+def published_curves(folders: Sequence[Path], study: str = "") -> tuple[list[Curve], list[str]]:
+    """A curve for each run, whatever arms it serves, and a line for each size of a study that nobody knows here; of one study
+    alone where it is named.
+    """
     served: dict[str, list[Served]] = {}
     unknown: dict[str, None] = {}
     for folder in folders:
-        found = read_files(folder)
+        read = read_files(folder)
+        found = replace(read, rows=tuple(row for row in read.rows if study in ("", row.experiment)))
         sizes = {name: _sizes(name) for name in dict.fromkeys(row.experiment for row in found.rows)}
         told = {(row.experiment, row.size) for row in found.rows}
         for row in found.rows:
             size = sizes[row.experiment].get(row.size)
             several = len([name for name, _ in told if name == row.experiment]) > 1
-            study = f"{row.experiment}, {row.size}" if several else row.experiment
+            title = f"{row.experiment}, {row.size}" if several else row.experiment
             if size:
-                served.setdefault(row.run[:SHORT], []).append(Served(row, size, study, found))
+                served.setdefault(row.run[:SHORT], []).append(Served(row, size, title, found))
             else:
                 unknown[f"{folder}: what size '{row.size}' of study '{row.experiment}' is trained on is not known here"] = None
     return [_curve(rows) for rows in served.values()], list(unknown)
 
 
-def _sizes(study: str) -> dict[str, Size]:
-    try:
-        return {size.name: size for size in find_study(study).sizes}
-    except LabError:
-        return {}
+def _sizes(name: str) -> dict[str, Size]:
+    """Of studies that are registered: a row may name a file, and to read rows runs no file."""
+    study = studies().get(name)
+    return {size.name: size for size in study.sizes} if study else {}
 
 
 def _curve(served: Sequence[Served]) -> Curve:

@@ -69,6 +69,11 @@ def telling_length(group: Compared) -> int:
     return max(gaps, key=lambda length: (round(gaps[length], 9), length))
 
 
+def several_seeds(group: Compared) -> bool:
+    """Whether a rule has anything to select from."""
+    return any(len(setting.curves) > 1 for setting in group.settings)
+
+
 def _scores(group: Compared, length: int) -> list[Score]:
     return [setting.series[0].at(length) for setting in group.settings]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from lengthlab.errors import LabError
@@ -34,11 +35,11 @@ class Score:
     rows: tuple[Row, ...] = ()
     reference: float | None = None
 
-    @property
+    @cached_property
     def by_seed(self) -> dict[int, float]:
         return {row.seed: row.accuracy for row in self.rows}
 
-    @property
+    @cached_property
     def mean(self) -> float | None:
         """Over seeds."""
         return sum(row.accuracy for row in self.rows) / len(self.rows) if self.rows else None
@@ -64,7 +65,7 @@ class Score:
     def samples(self) -> int:
         return sum(row.total for row in self.rows)
 
-    @property
+    @cached_property
     def interval(self) -> tuple[float, float]:
         return wilson(sum(row.correct for row in self.rows), self.samples)
 

@@ -28,7 +28,7 @@ class Sources:
 
 def read_sources(names: Sequence[str]) -> Sources:
     """Run folders, stores, and folders of published rows; `published` is what comes with the package, where none is here."""
-    places = {name: rows for name in names if (rows := _rows(name))}
+    places = {name: rows for name in names if (rows := published_folders(name))}
     stores = [name for name in names if name not in places]
     folders: list[Folder] = named_folders(stores) if stores else []
     unfinished = [folder for folder in folders if not folder.finished]
@@ -40,7 +40,13 @@ def read_sources(names: Sequence[str]) -> Sources:
     return Sources(tuple(sorted(curves, key=lambda curve: curve.first.seed)), statuses, (*problems, *unknown))
 
 
-def _rows(name: str) -> list[Path]:
+def only_published(names: Sequence[str]) -> list[Path]:
+    """Their folders of rows, where there is nothing else in these names; none where a store or a run is among them."""
+    found = [published_folders(name) for name in names]
+    return list(dict.fromkeys(folder for each in found for folder in each)) if all(found) else []
+
+
+def published_folders(name: str) -> list[Path]:
     """The folders of rows of this name; none where it is a store, or nothing."""
     path = Path(name)
     if not name or any(path.glob("*/run.json")) or (path / "run.json").exists():

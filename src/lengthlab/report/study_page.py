@@ -36,16 +36,17 @@ from lengthlab.store.rows import Row
 
 def study_page(results: Results, name: str = "") -> Page:
     """Everything that a reader is shown of a study; `name` is what the user called it by, `my_study.py:STUDY`."""
-    blocks: list[Block] = [*_opening(results)]
+    blocks: list[Block] = [*opening(results)]
     if results.claims:
-        blocks += [Heading("Claims"), *_claims(results)]
+        blocks += [Heading("Claims"), *claims_told(results)]
     for section in results.sections:
-        blocks += _section(results, section)
+        blocks += section_blocks(results, section)
     blocks += [Heading("Where the numbers come from"), *_origins(results)]
     return Page(results.study.title, tuple(blocks), f"lengthlab reproduce {name or results.study.name}")
 
 
-def _opening(results: Results) -> Iterator[Block]:
+def opening(results: Results) -> Iterator[Block]:
+    """The question, and how the numbers that answer it are read."""
     study, (shortest, longest) = results.study, results.size.trained
     yield Text(prose(study.question))
     if study.reference:
@@ -114,7 +115,8 @@ def _baseline(results: Results) -> str:
     return ", ".join(text for _, text in arm.about) or str(arm)
 
 
-def _claims(results: Results) -> Iterator[Block]:
+def claims_told(results: Results) -> Iterator[Block]:
+    """Every claim with its verdict."""
     medians = ", or by their medians where that is said" if any(claim.by == "median" for claim in results.claims) else ""
     yield Text(f"By the means over seeds{medians}, and what each seed says alone.")
     rows = [_finding(results, finding) for finding in results.findings()]
@@ -136,7 +138,8 @@ def verdict_line(results: Results) -> str:
     return ", ".join(f"{counts[verdict]} × {verdict}" for verdict in counts if counts[verdict])
 
 
-def _section(results: Results, section: Section) -> Iterator[Block]:
+def section_blocks(results: Results, section: Section) -> Iterator[Block]:
+    """A part of a study: its figure, its scores, every number."""
     questions = results.questions(section)
     entries = tuple(entry_of(results, section, arm, questions) for arm in section.arms)
     firsts = [entry.series[0] for entry in entries]

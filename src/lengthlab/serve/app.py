@@ -17,12 +17,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lengthlab.report.html_page import script_of, style_of
 from lengthlab.serve.live import Live, Reader
 
+POLICY_NAME = "content-security-policy"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
-    "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
@@ -77,14 +77,14 @@ class Guard:
     machine is refused), and headers that let nothing run but the script of the page.
     """
 
-    def __init__(self, app: ASGIApp, names: Collection[str], any_address: bool = False) -> None:
+    def __init__(self, app: ASGIApp, names: Collection[str], any_address: bool = False, policy: str = POLICY) -> None:
         self._app, self._names, self._any_address = app, {name.lower() for name in names}, any_address
+        self._headers = [(name.encode(), value.encode()) for name, value in (HEADERS | {POLICY_NAME: policy}).items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *own]
+                message["headers"] = [*message.get("headers", ()), *self._headers]
             await send(message)
 
         if scope["type"] == "lifespan":

@@ -26,7 +26,7 @@ from lengthlab.store.status import Status, visible
 
 SLICE = 0.2
 """Seconds that one look may read results and logs that are new; the rest is read in the next."""
-PAUSE, ASLEEP = 0.15, 2.0
+PAUSE, ASLEEP = 0.1, 2.0
 """Seconds between two looks, while somebody watches and while nobody does."""
 LISTING = 1.0
 """Seconds after which new folders are looked for."""
@@ -94,7 +94,7 @@ class Live:
         self._told: Mapping[str, Any] = {}
         self._wanted, self._read = "", _Read()
         self._listed, self._due, self._unread = _Listed(), 0.0, True
-        self._finished_version: tuple[object, ...] = ()
+        self._finished_version = ""
         self.page = live_html(Report((), {}), "")
         self._threads = [Thread(target=each, daemon=True) for each in (self._look_on, self._write_on)]
 
@@ -128,18 +128,18 @@ class Live:
         """Read what is new and tell the readers; whether there is more to read."""
         if perf_counter() >= self._due or any(map(self._changed, self._listed.under_way)):
             self._list()
-        more = self._under_way.look(self._listed.under_way)
+        taking = more = self._under_way.look(self._listed.under_way)
         if self._unread:
             self._unread = self._finished.look(self._listed.done, SLICE)
-            self._finished_version = self._finished.version
+            self._finished_version = _digest(self._finished.version)  # of hundreds of runs: not at every look
         more, told, problems = more or self._unread, self._under_way.told, [*self._listed.problems]
         states = sorted((status.run, status.state) for status in self._under_way.statuses)
-        version = sha256(repr((self._finished_version, states, problems)).encode()).hexdigest()[:16]
+        version = _digest((self._finished_version, states, problems))
         with self._lock:
             new = patch(self._told, told)
             self._told = told
             self._tell(new | self._set(reading=more, problem=""))
-            if version != self._wanted:
+            if version != self._wanted and not taking:  # a page of half of them would be made anew at once
                 self._wanted = version
                 problems = [*problems, *self._finished.problems]
                 statuses = self._under_way.statuses
@@ -206,6 +206,10 @@ class Live:
     def _complain(self, error: Exception) -> None:
         with self._lock:
             self._tell(self._set(problem=visible(explain(error))))
+
+
+def _digest(value: object) -> str:
+    return sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def event(name: str, data: Mapping[str, Any]) -> bytes:

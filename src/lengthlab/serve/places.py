@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG
+from time import time_ns
 
 from lengthlab.errors import require
 from lengthlab.store import Folder
+from lengthlab.store.log import identity
 
 FILES = ("run.json", "log.jsonl", "result.json", "failure.json", "why.json", ".lock")
 """All that is read of a run."""
+SETTLED = 100_000_000
+"""Nanoseconds after which the time of a folder tells it from what it becomes next: the clocks of disks tick more often."""
 
 
 class Places:
@@ -30,6 +34,8 @@ class Places:
         for name in names:
             require(bool(name) and os.path.isdir(name), f"'{name}' is neither a run folder nor a store")
         self.roots = tuple(dict.fromkeys(os.path.realpath(name) for name in names))
+        self._plain: dict[str, tuple[int, ...]] = {}
+        """Folders in which nothing is a link, as they were when that was seen."""
 
     def look(self) -> tuple[list[Folder], list[str]]:
         """The run folders there are now, by name, and a line for each that is not read."""
@@ -44,11 +50,24 @@ class Places:
         return folders, problems
 
     def wrong(self, path: str) -> str:
-        """What keeps a folder from being read; empty where nothing does."""
-        if os.path.islink(path) and not self._within(path):
+        """What keeps a folder from being read; empty where nothing does. What comes, goes or is replaced in a folder changes
+        its time: where nothing in it was a link, nothing has become one as long as that is the same.
+        """
+        there = identity(path)
+        if there is not None and self._plain.get(path) == there:
+            return ""
+        self._plain.pop(path, None)
+        linked = os.path.islink(path)
+        if linked and not self._within(path):
             return "a link that leads out of what is served"
-        outside = [name for name in FILES if not self._own(os.path.join(path, name))]
-        return f"{outside[0]} is no file in it" if outside else ""
+        files = [os.path.join(path, name) for name in FILES]
+        outside = [name for name in files if not self._own(name)]
+        if outside:
+            return f"{os.path.basename(outside[0])} is no file in it"
+        settled = there is not None and time_ns() - there[-1] > SETTLED
+        if there is not None and settled and not linked and not any(map(os.path.islink, files)):
+            self._plain[path] = there
+        return ""
 
     def _own(self, path: str) -> bool:
         """Whether it is a file of ours, or none: no link out, and nothing that a reader would wait for, like a pipe."""

@@ -10,10 +10,13 @@ from types import FrameType
 
 import uvicorn
 
-from lengthlab.errors import LabError
-from lengthlab.serve.app import app_of
+from lengthlab.errors import LabError, require
+from lengthlab.report.sources import only_published, published_folders
+from lengthlab.report.study_site import read_site, site_files
+from lengthlab.serve.app import Guard, app_of
 from lengthlab.serve.live import Live
 from lengthlab.serve.places import Places
+from lengthlab.serve.site import site_app
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -21,32 +24,58 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 class _Server(uvicorn.Server):
     """Readers keep their connection open, so they are told to go before a server waits for the last to leave."""
 
-    def __init__(self, config: uvicorn.Config, live: Live) -> None:
+    def __init__(self, config: uvicorn.Config, stop: Callable[[], None]) -> None:
         super().__init__(config)
-        self._live = live
+        self._stop = stop
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._live.stop()
+        self._stop()
         super().handle_exit(sig, frame)
 
 
 def serve(names: Sequence[str], host: str, port: int, command: str = "", ready: Callable[[str], None] = print) -> None:
-    """The page of runs at `host` and `port` (0: one that is free); `ready` gets its address once it can be asked for."""
+    """The page of runs, or of published rows, at `host` and `port` (0: one that is free); `ready` gets its address once it can
+    be asked for.
+    """
+    rows = only_published(names)
+    if rows:
+        site = read_site(rows)
+        require(bool(site.studies), f"no rows of a study that is known here in {', '.join(names)}")
+        app = site_app(site_files(site, command), _names(host), _everywhere(host))
+        _answer(app, host, port, ready)
+        return
+    mixed = [name for name in names if published_folders(name)]
+    require(
+        not mixed, f"{', '.join(mixed)} has published rows: serve them by themselves, or write one page with `lengthlab report`"
+    )
     places = Places(names)
-    listening = _listen(host, port)
     live = Live(places, command)
-    app = app_of(live, _names(host), _everywhere(host))
+    try:
+        _answer(app_of(live, _names(host), _everywhere(host)), host, port, ready, live.start, live.stop)
+    finally:
+        live.stop()
+
+
+def _answer(
+    app: Guard,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    start: Callable[[], None] = lambda: None,
+    stop: Callable[[], None] = lambda: None,
+) -> None:
+    """`start` is called once it listens, `stop` when it is told to end."""
+    listening = _listen(host, port)
     config = uvicorn.Config(
         app, log_level="error", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=2
     )
-    live.start()
     try:
+        start()
         shown = f"[{host}]" if ":" in host else host
         ready(f"http://{'127.0.0.1' if _everywhere(host) else shown}:{listening.getsockname()[1]}/")
         with suppress(KeyboardInterrupt):  # which is how it is meant to end
-            _Server(config, live).run(sockets=[listening])
+            _Server(config, stop).run(sockets=[listening])
     finally:
-        live.stop()
         listening.close()
 
 

@@ -7,8 +7,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from lengthlab.report.course import stretches_of
-from lengthlab.report.html_data import course_data
+from lengthlab.report.course import Course, Stretch, stretches_of
+from lengthlab.report.html_data import POINTS, course_facts
 from lengthlab.report.origins_table import reason_of
 from lengthlab.serve.growth import Growth
 from lengthlab.store import Folder, Status, Watch
@@ -20,8 +20,32 @@ from lengthlab.store.watch import Watched
 AT_ONCE = 4 * 2**20
 """Bytes of logs that are read in one look at runs that are new: others wait for the next."""
 Told = Mapping[str, Any]
-LINES = ("loss", "rates", "inside", "beyond")
-"""Of a course: the lists that grow at their end."""
+
+
+class Drawing:
+    """The course of one run as a page has it: what was written of it before is not written again."""
+
+    def __init__(self) -> None:
+        self._points: dict[str, Sequence[tuple[int, float]]] = {}
+        self._written: dict[str, list[Any]] = {}
+        self._content: Mapping[str, Any] | None = None
+        self._stretches: tuple[Stretch, ...] = ()
+
+    def course(self, run: Watched) -> dict[str, Any]:
+        assert isinstance(run.log, Growth)
+        if run.content is not self._content:
+            self._content, self._stretches = run.content, stretches_of(run.content)
+        course = run.log.course(run.status.seed or 0, _longest(run.content), self._stretches)
+        return course_facts(course) | {name: self._line(name, course) for name in POINTS}
+
+    def _line(self, name: str, course: Course) -> list[Any]:
+        """Points stay as they are but for the last, until there are too many and two become one."""
+        before, points = self._points.get(name, ()), getattr(course, name)
+        kept = max(0, len(before) - 1)
+        kept = kept if points[:kept] == before[:kept] else 0
+        self._points[name] = points
+        self._written[name] = [*self._written.get(name, [])[:kept], *map(POINTS[name], points[kept:])]
+        return self._written[name]
 
 
 class UnderWay:
@@ -32,6 +56,7 @@ class UnderWay:
         self.statuses: tuple[Status, ...] = ()
         self._watch = Watch((), Growth)
         self._numbers: dict[Path, str] = {}
+        self._drawings: dict[Path, Drawing] = {}
 
     def look(self, folders: Sequence[Folder]) -> bool:
         """Take in what is new; whether there is more to read."""
@@ -42,10 +67,11 @@ class UnderWay:
         watched = self._watch.watched()
         before, self.statuses = self.told, look.statuses
         self.told = {}
+        self._drawings = {path: self._drawings.get(path) or Drawing() for path in watched}
         for path, run in watched.items():
             number = self._numbers[path]
             new = number not in before or run.status.run in look.changed
-            self.told[number] = told(run) if new else before[number]
+            self.told[number] = told(run, self._drawings[path]) if new else before[number]
         return len(taken) < len(folders)
 
 
@@ -61,11 +87,9 @@ def _within(folders: Sequence[Folder], known: Mapping[Path, str]) -> list[Folder
     return taken
 
 
-def told(run: Watched) -> Told:
+def told(run: Watched, drawing: Drawing) -> Told:
     """Of one run: texts in which nothing acts on a reader, and numbers that JSON can hold."""
-    status, growth = run.status, run.log
-    assert isinstance(growth, Growth)
-    stretches = stretches_of(run.content)
+    status = run.status
     seed = "–" if status.seed is None else str(status.seed)
     texts = {"run": status.run[:SHORT], "task": status.task, "model": status.model, "training": status.training, "seed": seed}
     return {
@@ -79,7 +103,7 @@ def told(run: Watched) -> Told:
         "beyond": _share(status.beyond),
         "left": status.time_left,
         "reason": "" if status.state == "training" and not status.trouble else visible(reason_of(status)),
-        "course": course_data(growth.course(status.seed or 0, _longest(run.content), stretches)),
+        "course": drawing.course(run),
     }
 
 
@@ -113,13 +137,17 @@ def _difference(before: Told | None, now: Told) -> Told:
         return now
     fields = {name: value for name, value in now.items() if name != "course" and value != before.get(name)}
     here, there = now["course"], before["course"]
-    if any(here[name] != there[name] for name in here if name not in LINES):
+    if any(here[name] != there[name] for name in here if name not in POINTS):
         return fields | {"course": here}
-    lines = {name: _grown(there[name], here[name]) for name in LINES if name in here and here[name] != there[name]}
+    lines = {name: _grown(there[name], here[name]) for name in POINTS if name in here and here[name] != there[name]}
     return fields | ({"lines": lines} if lines else {})
 
 
 def _grown(before: Sequence[Any], now: Sequence[Any]) -> list[Any]:
-    same = next((place for place, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), None)
-    kept = min(len(before), len(now)) if same is None else same
+    """Most often all but the last point are as they were."""
+    kept = max(0, min(len(before), len(now)) - 1)
+    if before[:kept] != now[:kept]:
+        kept = next(place for place, (one, other) in enumerate(zip(before, now, strict=False)) if one != other)
+    elif before[kept : kept + 1] == now[kept : kept + 1]:
+        kept = min(len(before), len(now))
     return [kept, list(now[kept:])]

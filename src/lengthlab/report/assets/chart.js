@@ -3,7 +3,7 @@
 const COLOURS = 7;
 const DASHES = 4;
 const HIGH = 330;
-const EDGE = { left: 54, right: 16, top: 28, bottom: 44 };
+const EDGE = { left: 54, right: 16, top: 32, bottom: 44 };
 const APART = 36;
 const MOST_KEYS = 16;
 let paper = 0; // the width on paper, while the page is printed

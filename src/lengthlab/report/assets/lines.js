@@ -91,7 +91,7 @@ function figureOf(title, name) {
 }
 
 const onWidth = (place, show) => {
-  redraws.push({ place, show });
+  redraws.splice(0, Infinity, ...redraws.filter((each) => each.place.isConnected), { place, show }); // not those of a page before
   let wide = 0;
   new ResizeObserver(() => {
     if (Math.abs(place.clientWidth - wide) < 2) return;
@@ -205,6 +205,7 @@ function training(place, group, picked) {
   place.replaceChildren(tools, whole, picker(picked, "run"));
   picked.watchers.push(show);
   onWidth(picture, show);
+  return show;
 }
 
 const partsOf = (phases) => phases.map(([end, off], place) => [place ? phases[place - 1][0] : 0, end, off]);

@@ -6,15 +6,16 @@ const now = document.getElementById("now");
 const told = make("p", { role: "status" }, "Connecting.");
 const list = make("tbody", {});
 const figures = make("div", { class: "courses" });
-const under = { runs: new Map(), rows: new Map(), settings: [], picked: new Picked({ settings: [] }), frame: 0, anew: false };
+const under = { runs: new Map(), rows: new Map(), settings: [], picked: new Picked({ settings: [] }), changed: new Set(), frame: 0, anew: false };
 const server = { state: { version: "", reading: true, problem: "" }, connected: false, shown: document.querySelector("meta[name=version]").content };
+const numbers = new Intl.NumberFormat("en"); // made once: toLocaleString makes one at every call
 const COLUMNS = ["run", "task", "model", "training", "seed", "state", "step", "loss", "in range", "beyond", "left"];
 
 const nameOf = (run) => [run.model, run.training, `seed ${run.seed}`, run.run.slice(0, 6)].filter(Boolean).join(", ");
 const shareOf = (found) => (found ? `${found[1].toFixed(3)} at n=${found[0]}` : "–");
 
 function cellsOf(run) {
-  const steps = run.steps ? `${run.step.toLocaleString("en")} of ${run.steps.toLocaleString("en")}` : run.step.toLocaleString("en");
+  const steps = run.steps ? `${numbers.format(run.step)} of ${numbers.format(run.steps)}` : numbers.format(run.step);
   const state = `${SIGNS[run.state] || ""} ${run.state}${run.off && run.state === "training" ? `, ${run.off} off` : ""}`;
   const loss = run.loss === null ? "–" : String(run.loss);
   return [run.run, run.task, run.model, run.training, run.seed, state, steps, loss, shareOf(run.inside), shareOf(run.beyond), run.reason || run.left || "–"];
@@ -54,26 +55,30 @@ function listAnew() {
   under.rows = new Map(sorted.map(([number, run]) => [number, under.rows.get(number) || rowFor(run)]));
   list.replaceChildren(...under.rows.values());
   list.closest(".scroll").hidden = !sorted.length;
-  const picked = new Picked({ settings: sorted.map(([, run]) => ({ name: nameOf(run), courses: [run.course] })) });
+  const picked = new Picked({ settings: sorted.map(([number, run]) => ({ name: nameOf(run), courses: [run.course], run: number })) });
   picked.keep(under.picked);
   const open = figures.querySelector("details[open]");
   under.picked = picked;
   if (!sorted.length) figures.replaceChildren();
   else {
-    training(figures, picked.group, picked);
+    under.redraw = training(figures, picked.group, picked);
     figures.querySelector("details").open = Boolean(open);
   }
 }
 
+// Once a frame, and only what is new: the rows of runs that changed, and the figure if one of them is drawn in it.
 function later(anew) {
   under.anew ||= anew;
   under.frame ||= requestAnimationFrame(() => {
     const whole = under.anew;
+    const changed = [...under.changed];
     under.frame = 0;
     under.anew = false;
+    under.changed.clear();
     if (whole) listAnew();
-    for (const [number, row] of under.rows) fillRow(row, under.runs.get(number));
-    if (!whole) under.picked.tell();
+    for (const number of changed) if (under.rows.has(number)) fillRow(under.rows.get(number), under.runs.get(number));
+    const drawn = new Set(under.picked.settings.map(([setting]) => setting.run));
+    if (!whole && changed.some((number) => drawn.has(number))) under.redraw();
     tell();
   });
 }
@@ -81,6 +86,7 @@ function later(anew) {
 // Whether the set of runs, or their order, is another now.
 function apply(number, patch) {
   const run = under.runs.get(number);
+  under.changed.add(number);
   if (!run) return under.runs.set(number, patch), true;
   const { lines, course, ...fields } = patch;
   const moved = "state" in fields && fields.state !== run.state;

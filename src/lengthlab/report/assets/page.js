@@ -7,7 +7,8 @@ function rules(place, data, group) {
     group.rules[column].forEach((values, row) => values.forEach((value, rule) => (rows[row].cells[rule + 1].textContent = share(value, 3))));
     const gaps = group.flattery[column];
     gaps.forEach((gap, rule) => (rows[rows.length - 1].cells[rule + 1].textContent = gap === null ? "–" : `${gap < 0 ? "−" : "+"}${share(Math.abs(gap), 3)}`));
-    said.textContent = `Accuracy at n = ${group.lengths[column]}${column === group.telling ? ", where the best seed and the mean are furthest apart" : ""}.`;
+    const apart = group.several ? (column === group.telling ? ", where the best seed and the mean are furthest apart" : "") : "; of one seed all rules are one";
+    said.textContent = `Accuracy at n = ${group.lengths[column]}${apart}.`;
   };
   const said = place.querySelector("p");
   const lengths = group.lengths.map((length, number) => [number, `n=${length}`]);
@@ -57,7 +58,6 @@ function printing() {
 
 // What the data says, in the sections that are there; returns what is picked. `before`: what was picked in a page before this.
 function build(data, before = []) {
-  redraws.splice(0, Infinity, ...redraws.filter(({ place }) => place.isConnected));
   return data.groups.map((group, number) => {
     const picked = new Picked(group);
     const alike = before.find((other) => other.group.title === group.title);
