@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-real torture test-libraries test-browser test-objects pages survey clean
+.PHONY: demo test test-real torture test-libraries test-browser test-objects test-cluster pages survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -48,6 +48,15 @@ test-objects: .objects/site-packages
 	$(BIN)/pip install --quiet --target $@ -r $<
 	touch $@
 
+# Runs on a cluster: Ray with several nodes on this machine, one of them killed, and the jobs of Slurm as processes.
+test-cluster: .cluster/site-packages
+	PYTHONPATH=.cluster/site-packages:tests $(BIN)/pytest -W ignore tests/cluster
+
+.cluster/site-packages: tests/cluster/requirements.txt constraints.txt | .venv/test
+	rm -rf $@
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
+	touch $@
+
 # The committed pages and figures, anew from published rows.
 pages: .venv/demo
 	$(BIN)/lengthlab reproduce dat --from published --page docs/results.md
@@ -75,4 +84,4 @@ survey: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .libraries .browser .objects
+	rm -rf .venv .libraries .browser .objects .cluster

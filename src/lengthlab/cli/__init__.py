@@ -16,6 +16,7 @@ from lengthlab.cli.delay import delay
 from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
 from lengthlab.cli.guarantee import guarantee
+from lengthlab.cli.launch import launch
 from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
@@ -39,7 +40,24 @@ def cli() -> None:
 
 
 COMMANDS = (
-    *(demo, train, worker, status, reproduce, evaluate, why, report, serve, bench, delay, check, guarantee, rules, tasks),
+    *(
+        demo,
+        train,
+        launch,
+        worker,
+        status,
+        reproduce,
+        evaluate,
+        why,
+        report,
+        serve,
+        bench,
+        delay,
+        check,
+        guarantee,
+        rules,
+        tasks,
+    ),
     *(models, experiments),
 )
 for command in COMMANDS:

@@ -33,6 +33,16 @@ device = click.option(
     help="cpu, cuda, cuda:1, mps; auto: cuda where there is one, then mps, then cpu.",
 )
 progress = click.option("--progress/--no-progress", default=True, help="Show where the runs are, and how long they will take.")
+overrides = click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change every run: --set task.modulus=7"
+)
+launched = click.option(
+    "--launch",
+    type=click.Choice(["local", "ray", "slurm"]),
+    default="local",
+    show_default=True,
+    help="Where runs are trained: here, or on a cluster; `lengthlab launch` has more options for that.",
+)
 opened = click.option("--open", "open_it", is_flag=True, help="Watch the runs in a browser, live.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 precision = click.option(

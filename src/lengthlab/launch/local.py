@@ -117,7 +117,7 @@ def try_all(
         packs = [unfinished] if chosen.type == "cuda" else [[run_id] for run_id in unfinished]
         command = [str(place.root), str(chosen), precision or ""]
         errors |= work([pack for pack in packs if pack], command, number, lambda more: tell(errors | dict(more)))
-    return [_outcome(run, place, device, errors) for run in runs]
+    return [outcome_of(run, place, device, errors) for run in runs]
 
 
 def default_workers(device: torch.device) -> int:
@@ -153,7 +153,8 @@ def _shown(runs: Sequence[Run], store: Store, device: torch.device, threads: int
         yield display.tell
 
 
-def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Outcome:
+def outcome_of(run: Run, store: Store, device: str, errors: Mapping[str, str]) -> Outcome:
+    """What became of a run, going by its folder, or else by what was said of it."""
     if run.id in errors and not store.folder(run.id).finished:
         return Outcome(run, None, errors[run.id])
     try:
