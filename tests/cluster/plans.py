@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from command import Done
 from lengthlab.launch import try_all
@@ -15,17 +18,28 @@ from lengthlab.spec.run import Run
 from lengthlab.store import Store
 from small_runs import counts, identical, learned, wait_for, weights
 
-OWN = """
+SLOW = "LENGTHLAB_TEST_SLOW"
+OWN = f"""
+import os
+import time
 from dataclasses import dataclass
 from lengthlab.tasks import ModuloRecall
+from lengthlab.training import recorder
+
+if slow := os.environ.get("{SLOW}"):
+    recorder.FIRST_CHECKPOINT_SECONDS = recorder.CHECKPOINT_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Own(ModuloRecall):
-    '''A user's own task: its code has to reach the nodes.'''
+    '''A user's own task, whose code has to reach the nodes; there it takes its time, so that there is time to kill them.'''
+
+    def draw(self, n_B, generator):
+        time.sleep(float(slow or 0))
+        return super().draw(n_B, generator)
 """
 PLAN = """
 [defaults]
-task = {{ name = "{task}", modulus = 2, values = 4, keys = 12 }}
+task = {{ name = "own.py:Own", modulus = 2, values = 4, keys = 12 }}
 model = {{ name = "hybrid-block", width = 8, blocks = 1, heads = 2, mlp = 1, positions = "none", scores = "log-n" }}
 schedule = {{ name = "end-to-end", joint = {steps}, lr = 1e-2 }}
 lengths = [1, 3]
@@ -54,11 +68,13 @@ class Plan:
             assert not list((store / run.id / ".lease").glob("*.writes"))
 
 
-def plan(folder: Path, steps: int, seeds: list[int], task: str = "modulo-recall") -> Plan:
+def plan(folder: Path, steps: int, seeds: list[int]) -> Plan:
     (folder / "own.py").write_text(OWN)
     path = folder / "plan.toml"
-    path.write_text(PLAN.format(steps=steps, seeds=seeds, task=task))
-    runs = read_plan(path)
+    path.write_text(PLAN.format(steps=steps, seeds=seeds))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(SLOW, raising=False)
+        runs = read_plan(path)
     assert not any(each.error for each in try_all(runs, folder / "alone", "cpu", progress=False))
     return Plan(path, runs, folder / "alone")
 
@@ -67,8 +83,9 @@ class Driver:
     """`lengthlab launch WORDS`"""
 
     def __init__(self, *words: object, cwd: Path | None = None) -> None:
+        env = {name: value for name, value in os.environ.items() if name != SLOW}
         command = [sys.executable, "-m", "lengthlab", "launch", *map(str, words)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
 
     def wait(self, seconds: float = 100.0) -> Done:
         try:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from plans import Driver, Plan, ends, heartbeats, in_training, plan
 from ray.cluster_utils import Cluster
 
 from command import Call
-from plans import Driver, Plan, ends, heartbeats, in_training, plan
 
 MEMORY = 80 * 2**20
 
@@ -29,12 +29,12 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return plan(tmp_path_factory.mktemp("small"), 60, [100, 101, 102], "own.py:Own")
+    return plan(tmp_path_factory.mktemp("small"), 20, [100, 101, 102])
 
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return plan(tmp_path_factory.mktemp("long"), 2500, [100, 101])
+    return plan(tmp_path_factory.mktemp("long"), 400, [100, 101])
 
 
 def test_a_store_that_nodes_do_not_see_is_named_in_one_line(cluster: Cluster, small: Plan, tmp_path: Path) -> None:

@@ -66,9 +66,10 @@ class Asked:
     sources: tuple[str, ...]
     out: Path | None
     page: Path | None
+    launch: str = "local"
 
     def __post_init__(self) -> None:
-        trains = self.device != "auto" or self.precision is not None or bool(self.have)
+        trains = self.device != "auto" or self.precision is not None or bool(self.have) or self.launch != "local"
         page = self.page is None or (self.page.suffix == ".md" and not self.page.is_dir())
         require(page, f"--page is a file that ends in .md, not {self.page}: its figures go to a folder of that name beside it")
         check_place(Path(self.store), "store")
@@ -76,7 +77,10 @@ class Asked:
             check_place(self.out, "--out")
         if self.page:
             check_place(self.page.with_suffix(""), "--page: the folder of its figures")
-        require(not (self.sources and trains), "--from trains nothing, so it takes no --device, no --precision and no --have")
+        require(
+            not (self.sources and trains),
+            "--from trains nothing, so it takes no --device, no --precision, no --have and no --launch",
+        )
 
     def folder(self, *name: str) -> Path:
         """Where rows, page and figures go: to `out`, or by this name into the store, where what is only read does not take the
