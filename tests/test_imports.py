@@ -51,6 +51,8 @@ INTEGRATED = {
     "starlette": ("serve.app",),
     "uvicorn": ("serve.server",),
     "obstore": ("store.bucket",),
+    "ray": ("launch.ray_tasks",),
+    "submitit": ("launch.slurm_jobs",),
 }
 """Libraries of others, and who alone knows them; outside `integrations` not before they are needed."""
 

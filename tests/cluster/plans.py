@@ -87,7 +87,7 @@ class Driver:
         command = [sys.executable, "-m", "lengthlab", "launch", *map(str, words)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
 
-    def wait(self, seconds: float = 100.0) -> Done:
+    def wait(self, seconds: float = 200.0) -> Done:
         try:
             out, err = self.process.communicate(timeout=seconds)
         finally:

@@ -136,6 +136,9 @@ class ClaimingWorker:
             if free is None:
                 self._others += 1
                 return None
+            if free.parked:  # by the end of whoever had it
+                self._leave_alone(name, _story(free))
+                return None
             run = read_run(folder, self.trust)
             require_room(run, str(self.device))
             lease = carry_out(self._leases.claim(name, free), self._place)
