@@ -101,13 +101,14 @@ def in_training(store: Path, *runs: Run) -> None:
 
 
 def heartbeats(store: Path) -> list[dict[str, object]]:
+    """What living processes said last; all of them are of this machine."""
     found = []
     for path in (store / ".workers").glob("[!.]*"):
         try:
             found.append(json.loads(path.read_bytes()))
         except OSError:  # gone since
             continue
-    return found
+    return [each for each in found if Path(f"/proc/{each['process']}").exists()]
 
 
 def ends(store: Path, run: Run) -> list[str]:

@@ -76,7 +76,9 @@ def test_a_driver_that_is_stopped_gives_runs_back_and_one_whose_head_died_goes_o
     driver = Driver("ray", long.path, "--address", cluster.address, "--store", tmp_path, "--lease", 3)
     in_training(tmp_path, long.runs[0])
     cluster.shutdown()
-    assert driver.wait().code
+    done = driver.wait()
+    assert done.code, done.err
+    print("head died", done.code, done.err)
     again = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": MEMORY})
     try:
         done = Driver("ray", long.path, "--address", again.address, "--store", tmp_path, "--lease", 3).wait()

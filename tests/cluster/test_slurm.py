@@ -13,41 +13,33 @@ from plans import ends, heartbeats, in_training, plan
 
 from lengthlab.launch.cluster import try_all_on
 from lengthlab.launch.slurm_jobs import JOBS, SlurmCluster
+from lengthlab.spec.run import Run
 
 
-def test_a_job_whose_time_is_over_is_queued_again_and_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
-    wanted, store = plan(tmp_path, 400, [100]), tmp_path / "store"
+def signalled(number: int, store: Path, *runs: Run) -> threading.Thread:
+    """As soon as these runs are in training, their process gets this signal."""
 
-    def tell_that_time_is_over() -> None:
-        in_training(store, *wanted.runs)
+    def send() -> None:
+        in_training(store, *runs)
         (heart,) = heartbeats(store)
-        os.kill(int(str(heart["process"])), signal.SIGUSR2)
+        os.kill(int(str(heart["process"])), number)
 
-    slurm = threading.Thread(target=tell_that_time_is_over)
-    slurm.start()
-    (outcome,) = try_all_on(SlurmCluster(executor="local"), wanted.runs, store, progress=False)
-    slurm.join()
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+def test_a_job_that_is_killed_and_one_whose_time_is_over_end_as_if_nothing_had_been(tmp_path: Path) -> None:
+    wanted, store = plan(tmp_path, 400, [100]), tmp_path / "store"
+    (run,) = wanted.runs
+    killed = signalled(signal.SIGKILL, store, run)
+    (outcome,) = try_all_on(SlurmCluster(executor="local", lease=2), [run], store, progress=False)
+    killed.join()
+    assert "ended (FINISHED) before the run did; what it said: " in str(outcome.error)
+    told = signalled(signal.SIGUSR2, store, run)  # as Slurm does before the time of a job is over
+    (outcome,) = try_all_on(SlurmCluster(executor="local", lease=2), [run], store, progress=False)
+    told.join()
     assert outcome.error is None
-    assert ends(store, wanted.runs[0]) == ["released", "finished"]  # given back at once, not found out by its silence
-    logs = "".join(path.read_text() for path in (store / JOBS).rglob("*.out"))
-    assert "Requeued job" in logs
-    wanted.as_alone(store)
-
-
-def test_why_runs_of_a_job_fail_and_that_a_job_was_killed_is_told(tmp_path: Path) -> None:
-    wanted, store = plan(tmp_path, 400, [100]), tmp_path / "store"
-
-    def kill() -> None:
-        in_training(store, *wanted.runs)
-        (heart,) = heartbeats(store)
-        os.kill(int(str(heart["process"])), signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    (outcome,) = try_all_on(SlurmCluster(executor="local", lease=2), wanted.runs, store, progress=False)
-    killer.join()
-    assert outcome.error is not None
-    assert "ended (FINISHED) before the run did; what it said: " in outcome.error
-    (outcome,) = try_all_on(SlurmCluster(executor="local", lease=2), wanted.runs, store, progress=False)
-    assert ends(store, wanted.runs[0]) == ["lost", "finished"]
+    assert ends(store, run) == ["lost", "released", "finished"]  # given back at once, not found out by its silence
+    assert "Requeued job" in "".join(path.read_text() for path in (store / JOBS).rglob("*.out"))
     wanted.as_alone(store)

@@ -82,8 +82,7 @@ class SlurmCluster:
     def _submit(self, packs: Sequence[Pack]) -> list[Any]:
         folder = Path(packs[0].store) / JOBS
         folder.mkdir(mode=0o700, exist_ok=True)  # who can write here, is who has code run
-        times: dict[str, Any] = {f"{self.executor}_max_num_timeout": TIMES}
-        executor = _submitit().AutoExecutor(folder=folder / "%j", cluster=self.executor, **times)
+        executor = _submitit().AutoExecutor(folder=folder / "%j", cluster=self.executor, slurm_max_num_timeout=TIMES)
         try:
             executor.update_parameters(**self._parameters(packs[0].device))
             return list(executor.map_array(Job(), packs))
