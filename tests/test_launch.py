@@ -56,6 +56,19 @@ def test_what_a_pack_had_before_it_was_started_again_is_taken_over_at_once(pack:
     assert [(end["how"], end.get("why")) for end in ends] == [("lost", None)] * 2
 
 
+@pytest.mark.parametrize("hosts", [("here", "here"), ("one", "two", "three")])
+def test_a_run_whose_processes_die_before_they_have_kept_anything_is_given_up(hosts: tuple[str, ...], pack: Pack) -> None:
+    """Twice on one host, or on three: whatever starts packs again would do so for ever."""
+    place = FolderPlace(pack.store)
+    for host in hosts:
+        gone = Leases(Owner(host, family=pack.id), lambda: 0.0)
+        carry_out(gone.beat(), place)
+        assert all(carry_out(gone.claim(run), place) for run in pack.runs)
+    errors = train_pack(pack, "here")
+    assert errors.keys() == set(pack.runs)
+    assert all("before it had kept anything" in error for error in errors.values())
+
+
 def test_that_a_checkpoint_is_kept_is_said_at_once(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease lasts minutes: who dies in the first of them shall not be taken for one whom the run has killed."""
     from lengthlab.launch import claims

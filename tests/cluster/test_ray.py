@@ -34,7 +34,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return plan(tmp_path_factory.mktemp("long"), 400, [100, 101])
+    return plan(tmp_path_factory.mktemp("long"), 300, [100, 101])
 
 
 def test_a_store_that_nodes_do_not_see_is_named_in_one_line(cluster: Cluster, small: Plan, tmp_path: Path) -> None:
@@ -76,9 +76,7 @@ def test_a_driver_that_is_stopped_gives_runs_back_and_one_whose_head_died_goes_o
     driver = Driver("ray", long.path, "--address", cluster.address, "--store", tmp_path, "--lease", 3)
     in_training(tmp_path, long.runs[0])
     cluster.shutdown()
-    done = driver.wait()
-    assert done.code, done.err
-    print("head died", done.code, done.err)
+    assert driver.wait().code
     again = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": MEMORY})
     try:
         done = Driver("ray", long.path, "--address", again.address, "--store", tmp_path, "--lease", 3).wait()

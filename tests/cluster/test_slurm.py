@@ -30,7 +30,7 @@ def signalled(number: int, store: Path, *runs: Run) -> threading.Thread:
 
 
 def test_a_job_that_is_killed_and_one_whose_time_is_over_end_as_if_nothing_had_been(tmp_path: Path) -> None:
-    wanted, store = plan(tmp_path, 400, [100]), tmp_path / "store"
+    wanted, store = plan(tmp_path, 300, [100]), tmp_path / "store"
     (run,) = wanted.runs
     killed = signalled(signal.SIGKILL, store, run)
     (outcome,) = try_all_on(SlurmCluster(executor="local", lease=2), [run], store, progress=False)

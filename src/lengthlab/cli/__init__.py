@@ -40,25 +40,8 @@ def cli() -> None:
 
 
 COMMANDS = (
-    *(
-        demo,
-        train,
-        launch,
-        worker,
-        status,
-        reproduce,
-        evaluate,
-        why,
-        report,
-        serve,
-        bench,
-        delay,
-        check,
-        guarantee,
-        rules,
-        tasks,
-    ),
-    *(models, experiments),
+    *(demo, train, launch, worker, status, reproduce, evaluate, why, report, serve, bench, delay, check, guarantee, rules),
+    *(tasks, models, experiments),
 )
 for command in COMMANDS:
     cli.add_command(command)

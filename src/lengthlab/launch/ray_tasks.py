@@ -16,7 +16,7 @@ from math import ceil
 from types import ModuleType
 from typing import Any
 
-from lengthlab.errors import LabError, cut, require
+from lengthlab.errors import KEPT, LabError, cut, require
 from lengthlab.launch.in_process import Tell
 from lengthlab.launch.pack import Pack, train_pack
 from lengthlab.store import Store
@@ -103,7 +103,7 @@ def _answer(ray: ModuleType, done: Any) -> dict[str, str]:
     except ray.exceptions.TaskCancelledError:  # by somebody else, before it had begun
         return {}
     except ray.exceptions.RayError as error:
-        raise LabError(f"Ray gave a task up: {cut(str(error).strip().splitlines()[-1], 300)}") from None
+        raise LabError(f"Ray gave a task up: {cut(str(error).strip().splitlines()[-1], 300)} {KEPT}") from None
     require(not isinstance(answer, str), str(answer))
     return dict(answer)
 
