@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-real torture test-libraries test-browser test-objects test-trackers pages screenshots survey clean
+.PHONY: demo test test-real torture test-libraries test-browser test-objects test-trackers test-cluster pages screenshots survey clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -57,6 +57,15 @@ test-trackers: .trackers/site-packages
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
 	touch $@
 
+# Runs on a cluster: Ray with several nodes on this machine, one of them killed, and the jobs of Slurm as processes.
+test-cluster: .cluster/site-packages
+	PYTHONPATH=.cluster/site-packages:tests $(BIN)/pytest -W ignore tests/cluster
+
+.cluster/site-packages: tests/cluster/requirements.txt constraints.txt | .venv/test
+	rm -rf $@
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
+	touch $@
+
 # The committed pages and figures, anew from published rows.
 pages: .venv/demo
 	$(BIN)/lengthlab reproduce dat --from published --page docs/results.md
@@ -88,4 +97,4 @@ survey: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .libraries .browser .objects .trackers
+	rm -rf .venv .libraries .browser .objects .trackers .cluster

@@ -31,7 +31,7 @@ from lengthlab.store import Store
 from scripts import start_command
 
 COMMANDS = (
-    *("demo", "train", "worker", "status", "reproduce", "evaluate", "report", "figure", "serve", "delay", "check"),
+    *("demo", "train", "launch", "worker", "status", "reproduce", "evaluate", "report", "figure", "serve", "delay", "check"),
     *("tasks", "models", "experiments"),
 )
 EXAMPLES = Path(__file__).parent.parent / "examples"

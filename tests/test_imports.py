@@ -54,6 +54,8 @@ INTEGRATED = {
     "tensorboard": ("integrations.trackers",),
     "trackio": ("integrations.trackers",),
     "wandb": ("integrations.trackers",),
+    "ray": ("launch.ray_tasks",),
+    "submitit": ("launch.slurm_jobs",),
 }
 """Libraries of others, and who alone knows them; outside `integrations` not before they are needed."""
 

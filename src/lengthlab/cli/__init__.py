@@ -17,6 +17,7 @@ from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
 from lengthlab.cli.figure import figure
 from lengthlab.cli.guarantee import guarantee
+from lengthlab.cli.launch import launch
 from lengthlab.cli.pages import say
 from lengthlab.cli.report import report
 from lengthlab.cli.reproduce import reproduce
@@ -40,8 +41,8 @@ def cli() -> None:
 
 
 COMMANDS = (
-    *(demo, train, worker, status, reproduce, evaluate, why, report, figure, serve, bench, delay, check, guarantee, rules),
-    *(tasks, models, experiments),
+    *(demo, train, launch, worker, status, reproduce, evaluate, why, report, figure, serve, bench, delay, check, guarantee),
+    *(rules, tasks, models, experiments),
 )
 for command in COMMANDS:
     cli.add_command(command)

@@ -34,6 +34,16 @@ device = click.option(
     help="cpu, cuda, cuda:1, mps; auto: cuda where there is one, then mps, then cpu.",
 )
 progress = click.option("--progress/--no-progress", default=True, help="Show where the runs are, and how long they will take.")
+overrides = click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change every run: --set task.modulus=7"
+)
+launched = click.option(
+    "--launch",
+    type=click.Choice(["local", "ray", "slurm"]),
+    default="local",
+    show_default=True,
+    help="Where runs are trained: here, or on a cluster; `lengthlab launch` has more options for that.",
+)
 opened = click.option("--open", "open_it", is_flag=True, help="Watch the runs in a browser, live.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 track = click.option(
@@ -64,9 +74,11 @@ class Asked:
     out: Path | None
     page: Path | None
     track: tuple[str, ...] = ()
+    launch: str = "local"
 
     def __post_init__(self) -> None:
-        trains = self.device != "auto" or self.precision is not None or bool(self.have or self.track)
+        here = self.device == "auto" and self.precision is None and self.launch == "local"
+        trains = not here or bool(self.have or self.track)
         page = self.page is None or (self.page.suffix == ".md" and not self.page.is_dir())
         require(page, f"--page is a file that ends in .md, not {self.page}: its figures go to a folder of that name beside it")
         check_place(Path(self.store), "store")
@@ -76,7 +88,7 @@ class Asked:
             check_place(self.page.with_suffix(""), "--page: the folder of its figures")
         require(
             not (self.sources and trains),
-            "--from trains nothing: it takes no --device, --precision, --have or --track",
+            "--from trains nothing: it takes no --device, --precision, --have, --track or --launch",
         )
 
     def folder(self, *name: str) -> Path:

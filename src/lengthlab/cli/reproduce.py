@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @options.progress
 @options.precision
 @options.track
+@options.launched
 @click.option(
     "--have",
     multiple=True,
@@ -74,7 +75,7 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
 
     asked = Asked(**given)
     if check:
-        trains = (asked.device != "auto", asked.precision, asked.have, asked.track)
+        trains = (asked.device != "auto", asked.precision, asked.have, asked.track, asked.launch != "local")
         others = (size, parts, seeds, *trains, asked.sources, asked.out, asked.page)
         require(not any(others), "--check compares committed pages with published rows: it takes no other option")
         check_pages([find_study(name)] if name else [study for study in studies().values() if study.page])
@@ -110,19 +111,20 @@ def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: 
 
 
 def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> Results:
-    from lengthlab.cli.reproduction import train
-    from lengthlab.device import device_named
+    from lengthlab.cli.reproduction import device_of, train
+    from lengthlab.launch.cluster import cluster_named
     from lengthlab.report.evidence import Wanted
     from lengthlab.report.results import gather
 
-    device = device_named(asked.device)
+    cluster = cluster_named(asked.launch)
+    device = device_of(cluster, asked.device)
     if device.type == "cuda":
         asked = replace(asked, precision=asked.precision or study.precision or None)
     suited = [each for each in study.sizes if not each.gpu or device.type == "cuda"]
     chosen = study.size(size) if size is not None else (suited or list(study.sizes))[0]
     wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections_at(chosen) if each.usual), typed())
     out = asked.folder(study.name, chosen.name, *(section.name for section in sections))
-    found = train(wanted, seeds or study.seeds, device, asked, out)
+    found = train(wanted, seeds or study.seeds, device, asked, out, cluster)
     return gather(study, chosen, wanted.sections, found)
 
 

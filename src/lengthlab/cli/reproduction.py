@@ -20,11 +20,26 @@ from lengthlab.store.status import duration
 if TYPE_CHECKING:
     import torch
 
+    from lengthlab.launch.cluster import Cluster
     from lengthlab.report.curves import Curve
     from lengthlab.spec.run import Run
 
 
-def train(wanted: Wanted, seeds: int, device: torch.device, asked: Asked, out: Path) -> Evidence:
+def device_of(cluster: Cluster | None, named: str) -> torch.device:
+    """What runs are trained on: of this machine, or of a cluster, which need not be like it."""
+    import torch
+
+    from lengthlab.device import device_named
+
+    if cluster is None:
+        return device_named(named)
+    cluster.connect()
+    return torch.device(cluster.device(named))
+
+
+def train(
+    wanted: Wanted, seeds: int, device: torch.device, asked: Asked, out: Path, cluster: Cluster | None = None
+) -> Evidence:
     """Train what neither the store nor the rows at hand have. On Ctrl-C the rows of what is finished are written, and
     KeyboardInterrupt goes up.
     """
@@ -41,14 +56,15 @@ def train(wanted: Wanted, seeds: int, device: torch.device, asked: Asked, out: P
         every[run.id] = replace(run, evaluate=tuple(dict.fromkeys((*lengths, *run.evaluate))))
     runs = [run for run in every.values() if run.id[:SHORT] not in there]
     before = {trace.run: trace.step_seconds for trace in read_traces(out) if trace.step_seconds is not None}
-    steps = before | _announce(runs, device, asked)
+    steps = before | (_announce(runs, device, asked) if cluster is None else {})
 
     def found(curves: Sequence[Curve]) -> Evidence:
         trained = evidence_of(curves, wanted, range(seeds))
         return together({"what was trained": replace(trained, traces=timed(trained.traces, steps)), "--have": known})
 
     try:
-        return found(work(runs, asked.store, str(device), None, asked.precision, asked.progress, asked.track) if runs else [])
+        where = str(device), None, asked.precision, asked.progress, asked.track, cluster
+        return found(work(runs, asked.store, *where) if runs else [])
     except KeyboardInterrupt:
         place = Store(asked.store)
         finished, _ = read_curves([place.folder(run.id) for run in runs if place.folder(run.id).finished])

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from lengthlab.cli import options
+from lengthlab.cli.launch import train_plan
 from lengthlab.cli.pages import say
 from lengthlab.errors import require
 
 
 @click.command()
 @click.argument("plan", type=options.Place(path_type=Path), metavar="RUN.TOML")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change every run: --set task.modulus=7")
+@options.overrides
 @options.store
 @options.device
 @options.precision
@@ -21,6 +22,7 @@ from lengthlab.errors import require
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at a time on CPUs; one for each core if not given.")
 @click.option("--queue", "queued", is_flag=True, help="Train nothing: put the runs into the store, for `lengthlab worker`.")
 @options.track
+@options.launched
 @options.opened
 @options.as_json
 def train(
@@ -33,8 +35,8 @@ def train(
     workers: int | None,
     queued: bool,
     track: tuple[str, ...],
-    open_it: bool,
-    as_json: bool,
+    launch: str,
+    **shown: bool,
 ) -> None:
     """Train the runs of a TOML file; finished ones are only shown. Every combination of the grid is a run.
 
@@ -56,20 +58,18 @@ def train(
 
     The names are those of `lengthlab tasks` and `lengthlab models`, or of things in your own files: "my_models.py:three_lstms".
     """
-    from lengthlab.cli.live_page import live_page
-    from lengthlab.cli.work import show, work
-    from lengthlab.spec.plan import read_plan
-
     told = "--queue trains nothing, so it takes no --track: the same file with --track tells of what workers did"
     require(not (queued and track), told)
-    runs = read_plan(plan, overrides)
     if queued:
         from lengthlab.launch.queue import queue
+        from lengthlab.spec.plan import read_plan
 
-        number = len(queue(runs, store, device))
+        require(launch == "local", "--queue trains nothing: it takes no --launch")
+        number = len(queue(read_plan(plan, overrides), store, device))
         say(f"{number} runs wait in {store}; on every machine that sees it: lengthlab worker {store}", err=True)
         return
-    with live_page(store, open_it):
-        curves = work(runs, store, device, workers, precision, progress, track)
-        show(curves, as_json)
-        say(f"kept in {store}; lengthlab report {store} writes ids, figures and data", err=True)
+    from lengthlab.launch.cluster import cluster_named
+
+    cluster = cluster_named(launch)
+    require(cluster is None or workers is None, f"--workers are of this machine: --launch {launch} has its own number")
+    train_plan(cluster, plan, overrides, store, device, precision, progress, workers=workers, track=track, **shown)

@@ -20,6 +20,7 @@ from lengthlab.store.ids import SHORT
 
 if TYPE_CHECKING:
     from lengthlab.launch import Outcome
+    from lengthlab.launch.cluster import Cluster
     from lengthlab.spec.run import Run
 
 
@@ -31,15 +32,20 @@ def work(
     precision: str | None = None,
     progress: bool = True,
     track: Sequence[str] = (),
+    cluster: Cluster | None = None,
 ) -> list[Curve]:
     """Train what is missing; curves have the lengths that the runs ask for, whatever else was measured of them. Runs that fail
     are named on standard error; exit code 1 if others went well, 2 if none did.
     """
     from lengthlab.launch import try_all
+    from lengthlab.launch.cluster import try_all_on
 
     runs = list({run.id: run for run in runs}.values())  # named twice, it is one all the same
     with redirect_stdout(sys.stderr):  # what users' code prints while it trains is no part of the answer
-        outcomes = try_all(runs, store, device, workers, precision, progress, track)
+        if cluster:
+            outcomes = try_all_on(cluster, runs, store, device, precision, progress, track)
+        else:
+            outcomes = try_all(runs, store, device, workers, precision, progress, track)
     failed = [outcome for outcome in outcomes if outcome.error]
     if TRACE in os.environ:
         for outcome in failed:

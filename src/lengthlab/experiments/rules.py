@@ -37,7 +37,7 @@ HYBRID = {"end-to-end": "hybrid, end to end", "delayed": "hybrid, delayed"}
 PARAMETERS: dict[str, dict[str, Any]] = {"rule-programs": {"programs": KNOWN, "held": 200}}
 
 
-def rule_arm(task: str, form: str, way: str, training: str = "end-to-end", to_ten: bool = False) -> Arm:
+def rule_arm(task: str, form: Form, way: str, training: str = "end-to-end", to_ten: bool = False) -> Arm:
     """
     >>> arm = rule_arm("rule-coin-flips", "trace", "log-n")
     >>> arm.name, str(arm)

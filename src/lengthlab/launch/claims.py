@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,16 +57,19 @@ class ClaimingWorker:
         me: Owner,
         trust: bool = False,
         say: Callable[[str], None] = lambda line: None,
+        only: Collection[str] | None = None,
     ) -> None:
+        """`only`: the folders of the store that it works on; all of them if it is not told."""
         self.store, self.device, self.precision, self.me = LeasedStore(store), device, precision, me
-        self.trust, self.say, self.tally = trust, say, Tally()
+        self.trust, self.say, self.only, self.tally = trust, say, only, Tally()
         self._leases, self._place = Leases(me, monotonic), FolderPlace(self.store.root)
         self._random = random.Random(me.id)
         self._over: set[str] = set()
         """Runs that this worker can do nothing for: finished, parked, failed on this host, too large for the device."""
         self._others = 0
         """How many runs were found in the hands of others since the last look at the whole store."""
-        self._told: set[str] = set()
+        self.troubles: dict[str, str] = {}
+        """Why runs came to nothing here, by folder."""
         self._waiting: list[str] = []
         self._errors: dict[str, str] = {}
         self._next_look, self._pause = 0.0, self._first_pause
@@ -99,6 +102,7 @@ class ClaimingWorker:
     def _left(self) -> list[str]:
         """Folders of the store that may hold a run to do, in an order of its own, so that two workers seldom want the same."""
         listed = {name for name in carry_out(names_in(""), self._place) if not name.startswith(".")}
+        listed &= listed if self.only is None else set(self.only)
         self._over |= set(carry_out(names_in(FINISHED), self._place)) if listed else set()
         return self._random.sample(left := sorted(listed - self._over - self.store.leases.keys()), len(left))
 
@@ -132,6 +136,9 @@ class ClaimingWorker:
             if free is None:
                 self._others += 1
                 return None
+            if free.parked:  # by the end of whoever had it
+                self._leave_alone(name, _story(free))
+                return None
             run = read_run(folder, self.trust)
             require_room(run, str(self.device))
             lease = carry_out(self._leases.claim(name, free), self._place)
@@ -156,8 +163,8 @@ class ClaimingWorker:
 
     def _leave_alone(self, name: str, why: str) -> None:
         self._over.add(name)
-        if name not in self._told and not self.store.folder(name).finished:
-            self._told.add(name)
+        if name not in self.troubles and not self.store.folder(name).finished:
+            self.troubles[name] = why
             self.say(f"run {name} is left alone: {why}")
 
     # Runs done
@@ -169,7 +176,7 @@ class ClaimingWorker:
                 self._end(name)
             self.say(f"{run.title}: {error}")
             return
-        self._errors[name] = self.store.folder(run.id).explain_failure(error)
+        self.troubles[name] = self._errors[name] = self.store.folder(run.id).explain_failure(error)
         self.tally.failed += 1
         self.say(f"{run.title} (run {run.id}) failed: {self._errors[name]}")
 
@@ -196,16 +203,21 @@ class ClaimingWorker:
 
     @contextmanager
     def _beating(self) -> Iterator[None]:
-        """While inside, the heart of this worker beats, in a thread of its own: a step may take long."""
-        over = Event()
+        """While inside, the heart of this worker beats, in a thread of its own: a step may take long. It beats out of turn when
+        the first checkpoint of a run is kept: who dies before that is known is taken for one whom the run has killed.
+        """
+        over, wake = Event(), Event()
+        self.store.on_kept = wake.set
 
         def beat() -> None:
             while True:
+                wake.clear()
+                if over.is_set():
+                    return
                 with suppress(OSError):
                     words = {"device": in_words(self.device, 1), "at": datetime.now(UTC).isoformat(timespec="seconds")}
                     carry_out(self._leases.beat(list(self.store.leases), list(self.store.kept), **words), self._place)
-                if over.wait(self.me.seconds / BEATS):
-                    return
+                wake.wait(self.me.seconds / BEATS)
 
         heart = Thread(target=beat, daemon=True)
         heart.start()
@@ -213,6 +225,7 @@ class ClaimingWorker:
             yield
         finally:
             over.set()
+            wake.set()
             heart.join()
             (self.store.root / ".workers" / self.me.id).unlink(missing_ok=True)
 

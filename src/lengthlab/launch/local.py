@@ -61,12 +61,11 @@ def train(
     require(isinstance(run, Run), f"what is trained is a Run, as ll.Run makes it, not {cut(repr(run))}")
     place, chosen, trackers = Store(store), device_named(device), chosen_trackers(track)
     left = [] if place.folder(run.id).finished else [run]  # a run that cannot be kept is refused before anything is written
-    examine([run], store, str(chosen), precision, _say if progress else None)
+    examine([run], store, str(chosen), precision, say if progress else None)
     place.prepare()
     if run.label and not left:
         claim(place.folder(run.id), run)  # a finished run may be called otherwise
-    say = _say if progress else None
-    with tracked(trackers, [run], place.root, say), _shown(left, place, chosen, 1, progress):
+    with tracked(trackers, [run], place.root, say if progress else None), _shown(left, place, chosen, 1, progress):
         return training.train(run, store, device, precision)
 
 
@@ -114,11 +113,11 @@ def try_all(
     if workers is not None:
         require_whole(workers, "workers", 1)
     by_id = {run.id: run for run in runs}  # a run that cannot be kept is refused before anything is written
-    examine(runs, store, str(chosen), precision, _say if progress else None)
+    examine(runs, store, str(chosen), precision, say if progress else None)
     place.prepare()
     left, errors = _claimed(by_id, place)
     number = workers or default_workers(chosen)
-    told = tracked(trackers, list(by_id.values()), place.root, _say if progress else None)
+    told = tracked(trackers, list(by_id.values()), place.root, say if progress else None)
     with told, _shown(left, place, chosen, min(number, len(left)), progress) as tell:
         seconds = 0.0 if workers else seconds_here(left, chosen, number)
         errors |= train_here(left, place, chosen, kept_in, seconds, tell) if seconds else {}
@@ -126,7 +125,7 @@ def try_all(
         packs = [unfinished] if chosen.type == "cuda" else [[run_id] for run_id in unfinished]
         command = [str(place.root), str(chosen), precision or ""]
         errors |= work([pack for pack in packs if pack], command, number, lambda more: tell(errors | dict(more)))
-    return [_outcome(run, place, device, errors) for run in runs]
+    return [outcome_of(run, place, device, errors) for run in runs]
 
 
 def default_workers(device: torch.device) -> int:
@@ -148,7 +147,7 @@ def _claimed(runs: Mapping[str, Run], store: Store) -> tuple[list[Run], dict[str
     return left, broken
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
@@ -162,7 +161,8 @@ def _shown(runs: Sequence[Run], store: Store, device: torch.device, threads: int
         yield display.tell
 
 
-def _outcome(run: Run, store: Store, device: str, errors: dict[str, str]) -> Outcome:
+def outcome_of(run: Run, store: Store, device: str, errors: Mapping[str, str]) -> Outcome:
+    """What became of a run, going by its folder, or else by what was said of it."""
     if run.id in errors and not store.folder(run.id).finished:
         return Outcome(run, None, errors[run.id])
     try:

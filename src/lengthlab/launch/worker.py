@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import require
-from lengthlab.store import Store
+from lengthlab.store import Folder, Store
 from lengthlab.store.ids import hash_of
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def _runs(store: str, ids: Sequence[str], failed: Failures) -> Iterator[Run]:
     for run_id in ids:
         folder = Store(store).folder(run_id)
         try:
-            there = hash_of(folder.read_json("run.json"))  # all 20 digits: an old folder is named by 12 of them
-            require(there == run_id, f"{folder.path / 'run.json'} is the content of run {there}, not of {run_id}: move it away")
+            require_content(folder, run_id)
         except Exception as error:  # a folder that is not this run's is left alone
             failed(run_id, error)
             continue
@@ -86,6 +85,12 @@ def _runs(store: str, ids: Sequence[str], failed: Failures) -> Iterator[Run]:
             failed(run_id, error)
             continue
         yield run
+
+
+def require_content(folder: Folder, run_id: str) -> None:
+    """Refuse a folder that holds another run: by all 20 digits, because an old folder is named by 12 of them."""
+    there = hash_of(folder.read_json("run.json"))
+    require(there == run_id, f"{folder.path / 'run.json'} is the content of run {there}, not of {run_id}: move it away")
 
 
 def _listen(packs: SimpleQueue[list[str]]) -> None:

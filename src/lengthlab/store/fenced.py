@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,11 +35,14 @@ class FencedFolder(Folder):
     open_files: dict[str, IO[bytes]] = field(default_factory=dict, repr=False, compare=False)
     kept: set[str] = field(default_factory=set, repr=False, compare=False)
     """The ids of runs with a checkpoint of ours."""
+    on_kept: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """Called when this run has come to be one of them."""
 
     def write(self, name: str, data: bytes) -> None:
         self._pass(name, data).close()
-        if name == CHECKPOINT:
+        if name == CHECKPOINT and self.id not in self.kept:
             self.kept.add(self.id)
+            self.on_kept()
 
     def _pass(self, name: str, data: bytes) -> IO[bytes]:
         """The file, open still, at its place."""
@@ -116,8 +119,11 @@ class LeasedStore(Store):
         self.leases: dict[str, Lease] = {}
         """By run."""
         self.kept: set[str] = set()
+        self.on_kept: Callable[[], None] = lambda: None
 
     def folder(self, run_id: str) -> Folder:
         folder = super().folder(run_id)
         lease = self.leases.get(folder.id)
-        return FencedFolder(folder.path, self.root / lease.fence, kept=self.kept) if lease else folder
+        if lease is None:
+            return folder
+        return FencedFolder(folder.path, self.root / lease.fence, kept=self.kept, on_kept=self.on_kept)

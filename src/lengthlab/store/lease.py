@@ -45,12 +45,24 @@ How = Literal["finished", "released", "failed", "lost", "again"]
 
 @dataclass(frozen=True)
 class Owner:
-    """A process that works on runs. Its `id` is its own for all time, whatever its host is called."""
+    """A process that works on runs. Its `id` is its own for all time, whatever its host is called.
+
+    A `family` is processes of which there is one at a time, because something (Ray, Slurm) starts the next when the last is
+    gone: it need not wait to take over what that had. Were the last alive all the same, its fence would stop it.
+    """
 
     host: str
     process: int = field(default_factory=os.getpid)
     seconds: float = SECONDS
-    id: str = field(default_factory=lambda: uuid4().hex[:16])
+    family: str = ""
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", self.id or self.family + uuid4().hex[:16])
+
+    def follows(self, owner: str) -> bool:
+        """Whether that process is gone, because this one was started in its place."""
+        return bool(self.family) and owner.startswith(self.family)
 
 
 @dataclass(frozen=True)
@@ -163,7 +175,8 @@ class Leases:
             end = {"how": "released", "host": self.me.host}  # we asked for it, or gave it back, and heard no answer
         else:
             heard_as = owner if owner.isalnum() else f"{run}-{past.number}"  # a foreign text leads nowhere
-            if not (yield from self._silent(heard_as)):
+            silent = yield from self._silent(heard_as)
+            if not (silent or self.me.follows(owner)):
                 return None
             kept = heard(self._heard[heard_as][0]).get("kept")
             if not (isinstance(kept, list) and run in kept):

@@ -57,7 +57,7 @@ class Few(Task):
         share_B = torch.rand(len(n_B), generator=generator, device=generator.device)
         chosen_B = (share_B * self.samples).long().clamp(max=self.samples - 1)
         pieces, order = [], []
-        for n in n_B.unique().tolist():
+        for n in sorted(set(n_B.tolist())):
             of_n_C = (n_B == n).nonzero()[:, 0]
             order.append(of_n_C)
             pieces.append(_training_set(self, n).to(generator.device).take(chosen_B[of_n_C.to(generator.device)]))
