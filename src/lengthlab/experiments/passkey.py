@@ -8,7 +8,8 @@ Ours and theirs: Hu et al. (arXiv 2504.16795) report 1.00 up to 64 million token
 text and trained on 4,096 tokens. Ours have one layer of each kind and noise of 64 letters. An encoder inside chunks of 64
 tokens, landmarks, the top 8 chunks and stick-breaking are theirs; local attention stands beside that, as they recommend.
 
-Cost: 6 runs a seed of 1,500 steps of 65,536 tokens (gpu), 9 more with `--part recurrences`; 2 small ones a seed of 700 steps,
+Cost: 6 runs a seed of 1,500 steps of 65,536 tokens (gpu), 9 more with `--part recurrences`, one more with `--part distractors`,
+in which every sample's memory also holds the chunks of another, as the authors train; 2 small ones a seed of 700 steps,
 about 5 minutes each on one core (cpu). Of 1,048,576 and 4,194,304 tokens, 20 samples are read side by side. `--part farther`
 measures the same runs at 16,777,216 tokens (5 samples) and 67,108,864 (one).
 Command: lengthlab reproduce passkey
@@ -37,15 +38,21 @@ RECIPES = {
 LSTM, *_ = MEMORY = memory_arms("passkey")
 OTHERS = other_arms("passkey")
 AGAIN = tuple(replace(arm, name=f"{arm.name}, farther") for arm in MEMORY)
+DISTRACTED = replace(LSTM, name=f"{LSTM.name}, distracted", label="lstm + hsa, distractors in training")
 REST = tuple(memory_arm(name, "passkey") for name in RECURRENCES if name not in WITH_MEMORY)
 SMALL = (LSTM, memory_arm("lstm", "passkey"))
 
 
 def run(arm: Arm, size: str) -> Run:
-    """What is measured farther is the same run."""
+    """What is measured farther is the same run; distractors are the chunks of another sample, in every phase."""
     from lengthlab.tasks import Passkey
 
-    return RECIPES[size].run(arm.name.removesuffix(", farther"), Passkey(), (GPU if size == "gpu" else CPU).trained)
+    name = arm.name.removesuffix(", farther").removesuffix(", distracted")
+    made = RECIPES[size].run(name, Passkey(), (GPU if size == "gpu" else CPU).trained)
+    if arm != DISTRACTED:
+        return made
+    phases = tuple(replace(phase, distractors=1) for phase in made.schedule.phases)
+    return replace(made, schedule=replace(made.schedule, phases=phases))
 
 
 PASSKEY = Study(
@@ -64,6 +71,9 @@ PASSKEY = Study(
             sizes=(NEARER,),
         ),
         Section("recurrences", "The other recurrences alone", REST, usual=False, sizes=(NEARER,)),
+        Section(
+            "distractors", "With another sample in memory while it is trained", (DISTRACTED,), usual=False, sizes=(NEARER,)
+        ),
         Section("farther", "Farther, on fewer samples", AGAIN, usual=False, sizes=(FARTHER,)),
         Section("small", "On two cores", SMALL, sizes=(CPU,)),
     ),

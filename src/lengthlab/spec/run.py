@@ -17,6 +17,7 @@ from torch import nn
 from lengthlab.errors import LabError, explain, nearest, require, require_whole
 from lengthlab.memory import FLOAT_BYTES, require_memory
 from lengthlab.models import AnyModel
+from lengthlab.models.attention.chunk_memory import has_chunk_memory
 from lengthlab.models.attention.sharpening import check_sharpening
 from lengthlab.models.attention.temperature import Temperature
 from lengthlab.models.module import Module
@@ -108,6 +109,8 @@ class Run:
             asked = tuple(question for question in asked if question in mixed.drawn)
             require(len(asked) > 0, f"a phase asks {', '.join(phase.asks)} alone, and no sample of it does: mind its mixture")
             self._check_parts_reach(mixed, (shortest, longest))
+        enough = phase.distractors < self.batch
+        require(enough, f"a batch of {self.batch} has not {phase.distractors} distractors for each sample: raise batch")
         if isinstance(phase.length, Mastered):
             self._check_mastered(phase.length, asked, longest)
         self._check_parts(phase, blueprint)
@@ -125,7 +128,7 @@ class Run:
                     ) from None
 
     def _check_parts(self, phase: Phase, blueprint: nn.Module) -> None:
-        """What is off is there, and so is what has a rate, one rate each."""
+        """What is off is there, and so is what has a rate, one rate each, and what distractors are for."""
         rated: dict[str, str] = {}
         try:
             for part in phase.off:
@@ -137,6 +140,8 @@ class Run:
                     twice = f"'{rated.get(site.name)}' and '{part}' both give {site.name} a learning rate"
                     require(site.name not in rated, twice)
                     rated[site.name] = part
+            remembers = not phase.distractors or has_chunk_memory(blueprint)
+            require(remembers, "distractors stand in a memory of chunks, and it has none")
         except LabError as error:
             raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
 

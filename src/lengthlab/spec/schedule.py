@@ -87,7 +87,9 @@ class Phase:
     """`off`: names of parts that are switched off. `asks`: questions that count in the loss; none named means all, `STATE` what
     the task calls its state. `lengths`: those of the sequences, where they are not the run's. `mixture`: the shares of the
     tasks of a mixture, where they are not its own; `mixture_lengths` their lengths, a pair or nothing for each. `opens`: how
-    attention opens meanwhile, layer by layer, by chance or through a window, where it is neither off nor on.
+    attention opens meanwhile, layer by layer, by chance or through a window, where it is neither off nor on. `distractors`: the
+    memory of chunks of a sample also holds those of so many other samples of the batch, as if they had been read before it; the
+    recurrence begins each sample afresh (after Hu et al. 2025, arXiv 2504.16795, who train on samples in a row so).
     """
 
     length: Duration
@@ -98,6 +100,7 @@ class Phase:
     mixture: tuple[float, ...] = field(default=(), metadata={"added": "0.2"})
     opens: Gradual | None = field(default=None, metadata={"added": "0.3"})
     mixture_lengths: tuple[tuple[int, ...], ...] = field(default=(), metadata={"added": "0.3"})
+    distractors: int = field(default=0, metadata={"added": "0.3"})
 
     def __post_init__(self) -> None:
         require_names(self.off, "off")
@@ -111,6 +114,7 @@ class Phase:
         own = self.mixture_lengths
         pairs = isinstance(own, (list, tuple)) and all(isinstance(each, (list, tuple)) for each in own)
         require(pairs, f"the mixture_lengths of a phase must be [shortest, longest] or [] for each task, not {own!r}")
+        require_whole(self.distractors, "the distractors of a phase", 0)
         gradual = self.opens is None or isinstance(self.opens, Gradual)
         require(gradual, f"opens must be a Layers, Chance or Window of lengthlab.gradual, not {a_kind(self.opens)}")
         require(not (self.off and self.opens), "a phase has parts that are off, or that open, not both: leave out off or opens")

@@ -159,7 +159,7 @@ class TrainState:
         for parameter in self.compute.parameters():
             parameter.grad = None
         with self._products():
-            loss = answer_loss(self.compute, data, self.data.documents)
+            loss = answer_loss(self.compute, data, self.data.documents, self.data.distractors)
             if not self.data.task.asks_alike:  # a step of a mixture may ask nothing of what counts
                 loss = loss.where((data.target_BQ != IGNORE).any(), 0.0)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -244,7 +244,7 @@ class TrainState:
         return new
 
 
-def answer_loss(network: nn.Module, data: StepData, documents: Documents | None) -> Tensor:
+def answer_loss(network: nn.Module, data: StepData, documents: Documents | None, distractors: int = 0) -> Tensor:
     """Mean cross-entropy over the tokens asked for, and nothing else."""
-    logits_BQV = logits(network, data.tokens_BT, data.layout(documents))
+    logits_BQV = logits(network, data.tokens_BT, data.layout(documents, distractors))
     return F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)
