@@ -26,6 +26,7 @@ from lengthlab.spec.hints import argument_hints, as_hinted, check_fields
 from lengthlab.spec.optimizer import Adam, Optimizer
 from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
+from lengthlab.spec.slips import Slips
 from lengthlab.spec.source import Sources
 from lengthlab.store.ids import NOT_CONTENT, SHORT, hash_of
 from lengthlab.switch import find, switch_for
@@ -113,6 +114,8 @@ class Run:
         require(enough, f"a batch of {self.batch} has not {phase.distractors} distractors for each sample: raise batch")
         if isinstance(phase.length, Mastered):
             self._check_mastered(phase.length, asked, longest)
+        if phase.slips:
+            self._check_mastered(phase.slips, asked, longest)
         self._check_parts(phase, blueprint)
 
     def _check_parts_reach(self, mixed: Mixture, usual: tuple[int, int]) -> None:
@@ -135,7 +138,7 @@ class Run:
                 find(blueprint, part)
             if phase.opens is not None:
                 switch_for(phase.opens, blueprint)
-            for part in sorted(set(phase.rates) - {"rest"}):
+            for part in phase.rated:
                 for site in find(blueprint, part):
                     twice = f"'{rated.get(site.name)}' and '{part}' both give {site.name} a learning rate"
                     require(site.name not in rated, twice)
@@ -145,11 +148,12 @@ class Run:
         except LabError as error:
             raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
 
-    def _check_mastered(self, goal: Mastered, asked: tuple[str, ...], longest: int) -> None:
+    def _check_mastered(self, goal: Mastered | Slips, asked: tuple[str, ...], longest: int) -> None:
         known = ", ".join(asked)
+        what = f"waits until '{goal.question}' is mastered" if isinstance(goal, Mastered) else f"watches '{goal.question}'"
         require(
             goal.question in asked,
-            f"the schedule waits until '{goal.question}' is mastered, but task '{self.task.name}' is asked only: {known}",
+            f"the schedule {what}, but task '{self.task.name}' is asked only: {known}",
         )
         try:
             self.task.check_length(goal.times * longest)

@@ -115,11 +115,11 @@ class TrainState:
     def rate_of_rest(self) -> float:
         """The learning rate of the step before, of all parts that have none of their own."""
         rates = self._rates_in(self.run.phase_at(self.clock - 1))
-        return rates.value(rates.phase.rates["rest"], self.step - 1)
+        return rates.value(rates.by_part["rest"], self.step - 1)
 
     def _rates_in(self, number: int) -> Rates:
         phase = self.run.schedule.phases[number]
-        return Rates(phase, self._start_of(number), phase.steps_at(self.run.batch))
+        return Rates(phase, self._start_of(number), phase.steps_at(self.run.batch), self.mastery.slipped)
 
     def _start_of(self, number: int) -> int:
         """The step at which a phase began."""
@@ -151,7 +151,9 @@ class TrainState:
         return seed_for("noise", self.run.seed) + self.step
 
     def look(self) -> None:
-        """After a step, or several of one phase: whether that phase is over because what it is for is mastered."""
+        """After a step, or several of one phase: whether that phase is over because what it is for is mastered, and whether
+        what it is watched for has slipped.
+        """
         self.mastery.look(self.network, self.step)
 
     def backward(self, data: StepData) -> Tensor:
