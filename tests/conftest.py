@@ -10,6 +10,9 @@ import pytest
 import torch
 from hypothesis import settings
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is loaded, by a kernel's module or by PyTorch
+
 from command import Call, Done
 from desk import RUN, lay, only_run
 from lengthlab.cli import main
@@ -21,8 +24,6 @@ torch.set_num_threads(1)
 in_process.START_SECONDS = inf  # tests train where they stand, however busy the machine is; those of workers ask for them
 os.environ.pop("COLUMNS", None)  # whoever runs tests side by side may set it, and tables are as wide as it says
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a hundred workers are started, and need not compile the package each
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel's module is loaded
 
 # Every run tries the same; pytest --hypothesis-profile=default tries others.
 settings.register_profile("same", derandomize=True)

@@ -380,7 +380,7 @@ def tiny(schedule: Schedule) -> Schedule:
                 *("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition"),
                 *(f"rule-{name}" for name in ("addition", "base-9", "last-letters", "coin-flips", "digit-sum", "programs")),
                 *("successor", "predecessor", "count", "fill", "place-parity", "subsequence"),
-                *("no-carry", "carry-only", "running-sum"),
+                *("no-carry", "carry-only", "running-sum", "running-product"),
                 "language",
                 *(*(f"tomita-{number}" for number in range(1, 8)), "D2", "D3", "D4", "D12", "(aa)*", "(aaaa)*", "(abab)*"),
             ],

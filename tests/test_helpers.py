@@ -24,6 +24,7 @@ from lengthlab.tasks import (
     PlaceParity,
     Predecessor,
     Reverse,
+    RunningProduct,
     RunningSum,
     Sort,
     Subsequence,
@@ -32,6 +33,7 @@ from lengthlab.tasks import (
     recall,
 )
 from lengthlab.tasks.batch import Batch
+from lengthlab.tasks.group import group_of
 
 MAINS = {
     "sort": Sort(numbers=30),
@@ -154,6 +156,17 @@ def test_a_running_sum_is_asked_at_every_token() -> None:
         assert len(said) == len(words) - 2
 
 
+def test_a_running_product_is_asked_at_every_token() -> None:
+    then = group_of("S4").then
+    for words, said in rows(RunningProduct("S4", keys=16), (1, 9)):
+        state, states = "1234", []
+        for word in words[1:-1]:
+            state = then(state, word) if word.isdigit() else state
+            states.append(state)
+        assert said == states
+        assert said[-1] == words[-1]
+
+
 CHECKED: list[Task] = [
     *(
         kind(MAINS[main])
@@ -167,6 +180,7 @@ CHECKED: list[Task] = [
         CarryOnly(),
         CarryOnly(shorter=False),
         RunningSum(keys=32),
+        RunningProduct(keys=32),
         RunningSum(modulus=3, keys=32),
     ),
     *(MAINS["sort repeated"], Sort(numbers=2, repeated=True)),

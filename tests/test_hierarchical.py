@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import erf, exp
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from lengthlab.errors import LabError
 from lengthlab.inspection import check, find_subject
-from lengthlab.models import ChunkMemory, HierarchicalAttention, Layout, LocalAttention, Lstm, Model, chain, lstm_hsa, residual
+from lengthlab.models import (
+    ChunkMemory,
+    HierarchicalAttention,
+    Layout,
+    LocalAttention,
+    Lstm,
+    Model,
+    chain,
+    lstm,
+    lstm_hsa,
+    residual,
+)
 from lengthlab.models.attention import chunks as chunks_file
 from lengthlab.models.attention import hierarchical as hierarchical_file
 from lengthlab.models.attention.chunks import Chunks, Page, choose
@@ -29,7 +41,11 @@ from lengthlab.models.layout import Documents
 from lengthlab.models.outline import outline
 from lengthlab.models.recurrence import lstm as lstm_file
 from lengthlab.spec.plan import read_plan
+from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import Phase, Schedule
 from lengthlab.switch import delay, find
+from lengthlab.tasks import Passkey
+from lengthlab.training.state import TrainState
 
 WIDTH, HEADS, SIZE, VOCABULARY = 8, 4, 4, 11
 quick = settings(max_examples=30, deadline=None)
@@ -441,6 +457,48 @@ def test_local_attention_in_a_row_never_looks_into_the_document_before() -> None
     query_1M = torch.tensor([[1, 4, 10]])
     torch.testing.assert_close(whole_1ND, pieces)
     torch.testing.assert_close(module(x_1ND, Layout(query_BQ=query_1M, documents=documents)), pieces[:, query_1M[0]])
+
+
+# Distractors
+
+
+def test_a_sample_after_distractors_is_read_as_if_they_stood_before_it() -> None:
+    module, x_BTD = part(chunks=3, kv_heads=2), numbers(3, 3 * SIZE, WIDTH)
+    for others in (1, 2):
+        out_BTD = module(x_BTD, Layout(distractors=others))
+        for row in range(3):
+            before = [x_BTD[row - turn] for turn in range(others, -1, -1)]
+            wanted_TD = module(torch.cat(before)[None])[0, -3 * SIZE :]
+            torch.testing.assert_close(out_BTD[row], wanted_TD, rtol=0, atol=1e-12)
+
+
+def test_distractors_are_in_memory_alone_and_show_nothing_of_what_comes() -> None:
+    network, tokens_BT = network_of(chunks=10), tokens(2, 19)
+    layout = Layout(distractors=1)
+    before_BTV = network(tokens_BT, layout)
+    assert not torch.allclose(before_BTV, network(tokens_BT))
+    bare = drawn(Model("bare", WIDTH, chain(residual(Lstm()), residual(LocalAttention(HEADS)))).build(VOCABULARY))
+    assert torch.equal(bare(tokens_BT, layout), bare(tokens_BT)), "no state goes on from one sample into the next"
+    changed_BT = tokens_BT.clone()
+    changed_BT[0, 12:] = (changed_BT[0, 12:] + 1) % VOCABULARY
+    after_BTV = network(changed_BT, layout)
+    torch.testing.assert_close(after_BTV[0, :12], before_BTV[0, :12], rtol=0, atol=1e-12)
+    assert not torch.allclose(after_BTV[1], before_BTV[1]), "the other one sees it as its past"
+    with pytest.raises(LabError, match="a batch of 2 samples has not 2 distractors"):
+        network(tokens_BT, Layout(distractors=2))
+
+
+def test_a_phase_trains_with_distractors_and_a_run_that_cannot_is_refused() -> None:
+    task, phase = Passkey(noise=3, digits=1), Phase(2, 1e-2, distractors=1)
+
+    def loss_of(phase: Phase, model: Model = lstm_hsa(WIDTH, heads=HEADS, chunk=SIZE, chunks=2), batch: int = 4) -> float:
+        return TrainState(Run(task, model, Schedule("one", (phase,)), (6, 20), batch), torch.device("cpu")).advance()
+
+    assert loss_of(phase) != loss_of(replace(phase, distractors=0))
+    with pytest.raises(LabError, match="distractors stand in a memory of chunks, and it has none"):
+        loss_of(phase, lstm(WIDTH))
+    with pytest.raises(LabError, match="a batch of 1 has not 1 distractors for each sample"):
+        loss_of(phase, batch=1)
 
 
 # By name

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lengthlab import kernels, models
 from lengthlab.device import settled
 from lengthlab.kernels import sizes
+from lengthlab.models.attention import hierarchical
 from lengthlab.models.layout import Documents, Layout
 from lengthlab.tasks import ModuloRecall
 
@@ -131,3 +132,139 @@ def test_the_recurrence_takes_as_many_channels_at_a_time_as_a_gpu_has_room_for(
     sizes.channels_at_a_time.cache_clear()
     assert not sizes.fits_recurrence(width, dtype, DEVICE)
     sizes.channels_at_a_time.cache_clear()
+
+
+# The read of hierarchical attention
+
+
+def read_plainly(q_MPC: Tensor, kv_ISE: Tensor, row_MK: Tensor, weight_MK: Tensor) -> Tensor:
+    k_MKSC, v_MKSC = kv_ISE[row_MK].chunk(2, dim=-1)
+    inside_MPKS = torch.einsum("mpc,mksc->mpks", q_MPC, k_MKSC).div(q_MPC.shape[2] ** 0.5).softmax(dim=-1)
+    return torch.einsum("mpks,mksc,mk->mpc", inside_MPKS, v_MKSC, weight_MK)
+
+
+def choice_of(queries: int, most: int, chunks: int) -> tuple[Tensor, Tensor]:
+    """Rows, the first chunk often and the last never, and weights, some of them zero."""
+    row_MK = torch.randint(chunks - 1, (queries, most), device=DEVICE) * torch.randint(2, (queries, 1), device=DEVICE)
+    weight_MK = torch.rand(queries, most, device=DEVICE)
+    return row_MK, (weight_MK * (weight_MK > 0.3)).requires_grad_()
+
+
+@pytest.mark.parametrize(
+    ("queries", "heads", "channels", "most", "size"),
+    [(11, 8, 32, 3, 16), (7, 1, 16, 1, 5), (3, 3, 24, 2, 20), (2, 40, 16, 2, 4), (0, 2, 16, 2, 4)],
+)
+def test_chunks_are_read_as_if_they_were_copied(queries: int, heads: int, channels: int, most: int, size: int) -> None:
+    torch.manual_seed(0)
+    q_MPC, kv_ISE = drawn(queries, heads, channels), drawn(5, size, 2 * channels)
+    row_MK, weight_MK = choice_of(queries, most, chunks=5)
+    assert kernels.serve_chunks(q_MPC, kv_ISE, heads)
+    out, expected = (read(q_MPC, kv_ISE, row_MK, weight_MK) for read in (kernels.read_chunks, read_plainly))
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
+    mine, theirs = (grads(each, q_MPC, kv_ISE, weight_MK) for each in (out, expected))
+    for found, wanted in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    assert not mine[1][4].any(), "nobody read the last one"
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_hierarchical_attention_gives_the_same_with_and_without_kernels(rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    part = models.ChunkMemory(models.HierarchicalAttention(heads=2, chunks=2), chunk=3, heads=2, kv_heads=2 - rows)
+    module, x = part.build(32).to(DEVICE), drawn(2 - rows, 13, 32)
+    layout = Layout(documents=Documents([2, 11], DEVICE)) if rows else Layout(query_BQ=torch.tensor([[12, 5]] * 2).to(DEVICE))
+    reads = []
+    monkeypatch.setattr(kernels, "read_chunks", lambda *given, read=kernels.read_chunks: reads.append(given) or read(*given))
+    with monkeypatch.context() as while_inside:
+        while_inside.setattr(hierarchical, "GATHERED", 20)
+        with_kernels = module(x, layout)
+        found = grads(with_kernels, x, *module.parameters())
+    monkeypatch.setattr(kernels, "_on_gpu", lambda x: False)
+    plain = module(x, layout)
+    assert len(reads) == 1, "in however many blocks chunks were chosen"
+    torch.testing.assert_close(with_kernels, plain, rtol=1e-4, atol=1e-5)
+    for mine, theirs in zip(found, grads(plain, x, *module.parameters()), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+only_on_a_gpu = pytest.mark.skipif(not ON_GPU, reason="of a GPU's types, graphs and memory")
+
+
+@only_on_a_gpu
+@pytest.mark.parametrize(("dtype", "near"), [(torch.float32, 1e-4), (torch.bfloat16, 2e-2), (torch.float16, 4e-3)])
+@pytest.mark.parametrize(("heads", "channels", "size"), [(8, 32, 64), (2, 128, 8), (4, 16, 16), (8, 128, 128), (6, 80, 50)])
+def test_a_gpu_reads_chunks_in_every_type_and_the_same_bits_every_time(
+    heads: int, channels: int, size: int, dtype: torch.dtype, near: float
+) -> None:
+    torch.manual_seed(0)
+    drawn_so = (drawn(300, heads, channels), drawn(40, size, 2 * channels))
+    q_MPC, kv_ISE = (each.detach().to(dtype).requires_grad_() for each in drawn_so)
+    row_MK, weight_MK = choice_of(300, 8, chunks=40)
+    inputs = (q_MPC, kv_ISE, row_MK, weight_MK)
+    assert kernels.serve_chunks(q_MPC, kv_ISE, heads)
+    first, again = ([out, *grads(out, q_MPC, kv_ISE, weight_MK)] for out in (kernels.read_chunks(*inputs) for _ in range(2)))
+    assert all(map(torch.equal, first, again))
+    exact = [each.detach().double().requires_grad_() if each.is_floating_point() else each for each in inputs]
+    out = read_plainly(*exact)
+    for mine, theirs in zip(first, [out, *grads(out, exact[0], exact[1], exact[3])], strict=True):
+        assert (mine.double() - theirs).norm() <= near * theirs.norm()
+
+
+@only_on_a_gpu
+def test_a_step_of_hierarchical_attention_is_captured_as_a_graph() -> None:
+    torch.manual_seed(0)
+    part = models.ChunkMemory(models.HierarchicalAttention(heads=4, chunks=2), chunk=16, heads=4)
+    module, x = part.build(128).to(DEVICE), drawn(2, 200, 128)
+
+    def step() -> list[Tensor]:
+        out = module(x)
+        return [out, *torch.autograd.grad(out.square().sum(), [x, *module.parameters()])]
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    x.data.normal_()
+    graph.replay()
+    for mine, theirs in zip(captured, step(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+@only_on_a_gpu
+def test_memory_of_a_read_grows_with_the_length_and_holds_no_copies_of_chunks() -> None:
+    part = models.ChunkMemory(models.HierarchicalAttention(heads=8, chunks=8), chunk=64, heads=8)
+    module, peaks = part.build(256).to(DEVICE, torch.bfloat16), []
+    for tokens in (32_768, 65_536, 131_072):
+        x = torch.randn(1, tokens, 256, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        module(x).float().square().sum().backward()
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    assert peaks[2] - peaks[1] <= 2.2 * (peaks[1] - peaks[0]), "with the length, not with its square"
+    copies = 131_072 * 8 * 64 * 64 * 2  # of keys and values of 32 channels in 16 bits
+    assert peaks[2] < copies / 2
+
+
+# What Triton 3.6 asked for, compiled for compute capability 9.0: heads, tokens of a chunk, channels, type, bytes of a program.
+ASKED_FOR_CHUNKS = [
+    (8, 64, 32, torch.float32, 40_960),
+    (8, 64, 128, torch.bfloat16, 65_536),
+    (8, 128, 128, torch.float32, 196_608),
+    (8, 256, 64, torch.float32, 212_992),
+    (64, 64, 64, torch.bfloat16, 49_172),
+]
+
+
+@pytest.mark.parametrize(("heads", "size", "channels", "dtype", "asked"), ASKED_FOR_CHUNKS)
+def test_chunks_that_a_gpu_has_no_room_for_are_left_alone(
+    heads: int, size: int, channels: int, dtype: torch.dtype, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "shared_memory", lambda device: asked - 1)
+    assert not sizes.fits_chunks(heads, channels, size, dtype, DEVICE)
+    monkeypatch.setattr(sizes, "shared_memory", lambda device: 227 * 1024)  # an H200's
+    assert sizes.fits_chunks(heads, channels, size, dtype, DEVICE)

@@ -7,6 +7,7 @@ from math import isfinite
 from pathlib import Path
 
 import pytest
+from torch import Generator
 
 from command import Call
 from lengthlab.evaluation.accuracy import accuracy
@@ -19,7 +20,9 @@ from lengthlab.report.markdown import markdown
 from lengthlab.report.results import gather
 from lengthlab.report.study_page import study_page
 from lengthlab.spec.run import Run
+from lengthlab.spec.slips import Slips
 from lengthlab.store.rows import ALL, Row, read_rows
+from lengthlab.tasks import IGNORE
 from lengthlab.training.state import TrainState
 from small_runs import CPU
 
@@ -47,8 +50,7 @@ def test_every_arm_is_the_run_it_is_named_after(study: Study, size: Size) -> Non
         run.task.check_length(own.lengths[-1])
         assert own.lengths[-1] >= 4 * own.trained[1]
         assert Run.from_json(run.to_json()) == run
-    shared = [arm for arm, _ in some(study, size) if arm.name.endswith(", farther")]
-    assert len(ids) == len(some(study, size)) - len(shared)
+    assert len(ids) == len({(arm.name.removesuffix(", farther"), arm.training) for arm, _ in some(study, size)})
 
 
 def test_all_recurrences_are_compared_and_one_of_them_both_ways() -> None:
@@ -77,6 +79,23 @@ def test_what_is_slowed_is_what_the_way_says() -> None:
     assert rates("all held") == {"attention": 6e-4, "rest": 0.0}
     assert rates("recurrence slowed") == rates("silent") == {"rest": 6e-4, "lstm": pytest.approx(3e-5)}
     assert rates("recurrence held") == {"rest": 6e-4, "lstm": 0.0}
+    assert rates("watched") == {"rest": 6e-4}
+    watched = hard_states.run(hard_states.state_arm("S4", "watched"), "gpu").schedule.phases[1]
+    assert watched.slips == Slips({"lstm": 0.05}, "product", times=4)
+    assert watched.rates_if(slipped=True) == rates("recurrence slowed") == rates("dense")
+
+
+def test_a_dense_first_phase_asks_at_every_token_and_the_next_ones_do_not() -> None:
+    run = hard_states.run(hard_states.state_arm("S3", "dense"), "cpu")
+    alone, opened, _ = run.schedule.phases
+    assert (alone.asks, alone.mixture, opened.mixture) == (("group-recall/product", "running-product/product"), (), (1.0, 0.0))
+    asked = [
+        {question: (batch.target[question] != IGNORE).sum(dim=1).tolist() for question in run.task.questions}
+        for batch in (run.task_in(phase).sample(4, (5, 5), Generator().manual_seed(0)) for phase in (alone, opened))
+    ]
+    assert sorted(asked[0]["running-product/product"]) == [0, 0, 11, 11]
+    assert asked[1] == {"group-recall/product": [1] * 4, "group-recall/recall": [1] * 4, "running-product/product": [0] * 4}
+    assert run.task.words == hard_states.run(hard_states.state_arm("S3", "open"), "cpu").task.words
 
 
 def test_the_bars_are_those_that_were_set() -> None:

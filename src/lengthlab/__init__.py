@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lengthlab.spec.schedule import end_to_end as end_to_end
     from lengthlab.spec.schedule import epochs as epochs
     from lengthlab.spec.schedule import opening as opening
+    from lengthlab.spec.slips import Slips as Slips
     from lengthlab.switch import Stages as Stages
     from lengthlab.switch import by_chance as by_chance
     from lengthlab.switch import by_layer as by_layer
@@ -66,6 +67,7 @@ _ROOMS = {
     "grid": "spec.grid",
     "Run": "spec.run",
     "Mastered": "spec.schedule",
+    "Slips": "spec.slips",
     "Phase": "spec.schedule",
     "Schedule": "spec.schedule",
     "delayed": "spec.schedule",

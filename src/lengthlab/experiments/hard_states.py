@@ -5,14 +5,14 @@ hybrid has product and recall right, in the mean of three seeds, in at least 0.9
 length, 0.95 for S4 at 4 times and 0.90 at 40, 0.95 for Z60 at 40, and 0.95 for A5 at 2 times. Sums modulo 10 are no worse for
 it.
 
-Cost: 14 runs a seed of 6,500 joint steps after a first phase of 800 to 24,000 (gpu, in parts: `--part ways`, `groups`,
+Cost: 16 runs a seed of 6,500 joint steps after a first phase of 800 to 24,000 (gpu, in parts: `--part ways`, `groups`,
 `modulo`); 3 small ones a seed (cpu: S3, n = 1…10, measured to 160).
 Command: lengthlab reproduce hard-states
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lengthlab.experiments.size import Size
@@ -32,8 +32,12 @@ WAYS: dict[str, tuple[str, Slowed]] = {
     "recurrence slowed": ("recurrence slowed", {"lstm": 0.05}),
     "recurrence held": ("recurrence held still", {"lstm": 0.0}),
     "silent": ("recurrence slowed, attention silent at first", {"lstm": 0.05}),
+    "watched": ("recurrence slowed while its state slips", 1.0),
+    "dense": ("recurrence slowed, the product asked at every token before", {"lstm": 0.05}),
 }
-"""How a reader knows each, and by what rates are multiplied once attention is open."""
+"""How a reader knows each, and by what rates are multiplied once attention is open, whatever happens."""
+SLIPPED = {"lstm": 0.05}
+"""By what they are while the state slips, where it is watched."""
 KEPT = "recurrence slowed"
 """The way that the claims are about."""
 
@@ -63,10 +67,14 @@ class Scale:
     joint: int
     last: int
 
-    def task(self, state: str) -> Task:
-        from lengthlab.tasks import GroupRecall, ModuloRecall
+    def task(self, state: str, way: str) -> Task:
+        """Where it is `dense`, half of the samples of the first phase ask the product at every token."""
+        from lengthlab.tasks import GroupRecall, Mixture, ModuloRecall, RunningProduct
 
-        return ModuloRecall(keys=self.keys) if state == "modulo 10" else GroupRecall(state, self.keys)
+        main = ModuloRecall(keys=self.keys) if state == "modulo 10" else GroupRecall(state, self.keys)
+        if way != "dense":
+            return main
+        return Mixture((main, RunningProduct(state, self.keys)), tag=False, measured=(1, 0))
 
     def model(self, way: str) -> Model:
         from lengthlab.models import hybrid_block
@@ -76,10 +84,16 @@ class Scale:
     def schedule(self, state: State, way: str, lr: float = 6e-4) -> Schedule:
         """With `silent`, the norms of attention stay on, so that opening it changes nothing at first."""
         from lengthlab.spec.schedule import Mastered, delayed
+        from lengthlab.spec.slips import Slips
 
         first = Mastered(times=state.times, limit=state.limit)
         covers: Covers = "sublayers" if way == "silent" else "part"
-        return delayed(first, self.joint, self.last, lr, first_lr=state.lr, covers=covers, slowed=WAYS[way][1])
+        slips = Slips(SLIPPED, times=state.times) if way == "watched" else None
+        made = delayed(first, self.joint, self.last, lr, first_lr=state.lr, covers=covers, slowed=WAYS[way][1], slips=slips)
+        if way != "dense":
+            return made
+        alone, *opened = made.phases
+        return replace(made, phases=(alone, *(replace(phase, mixture=(1, 0)) for phase in opened)))
 
 
 GPU = Size("gpu", (1, 25), (25, 50, 100, 400, 1000), gpu=True)
@@ -96,7 +110,7 @@ def state_arm(state: str, way: str) -> Arm:
     >>> str(state_arm("S4", "all held"))
     'S4, all but attention held still'
     """
-    task = "modulo-recall" if state == "modulo 10" else "group-recall"
+    task = "modulo-recall" if state == "modulo 10" else "group-recall" + "+running-product" * (way == "dense")
     about = (("state", state), ("once attention is open", WAYS[way][0]))
     return Arm(f"{state}, {way}", "hybrid-block", task, "delayed", f"{state}, {WAYS[way][0]}", about)
 
@@ -108,7 +122,7 @@ def run(arm: Arm, size: str) -> Run:
     (name, way), scale = arm.name.split(", "), SCALES[size]
     state = SUMS if name == "modulo 10" else STATES[name]
     schedule = scale.schedule(ON_TWO_CORES, way, ON_TWO_CORES.lr) if size == "cpu" else scale.schedule(state, way)
-    return Run(scale.task(name), scale.model(way), schedule, scale.size.trained, scale.batch)
+    return Run(scale.task(name, way), scale.model(way), schedule, scale.size.trained, scale.batch)
 
 
 WAY_ARMS = tuple(state_arm("S4", way) for way in WAYS)

@@ -50,6 +50,8 @@ class Recipe:
     steps: int
     lr: float = 1e-3
     blocks: int = 1
+    weights: str = "stick-breaking"
+    encoder: int = 1
 
     def model(self, name: str) -> Model:
         """Of an arm's name: `lstm + hsa`, `attention, rope`, `gru`."""
@@ -62,7 +64,16 @@ class Recipe:
         if not name.endswith(" + hsa"):
             return lstm(self.width, recurrence=recurrence_named(name))
         recurrence = recurrence_named(name.removesuffix(" + hsa"))
-        return lstm_hsa(self.width, recurrence, self.blocks, self.heads, chunk=self.chunk, chunks=self.chunks)
+        return lstm_hsa(
+            self.width,
+            recurrence,
+            self.blocks,
+            self.heads,
+            chunk=self.chunk,
+            chunks=self.chunks,
+            weights=self.weights,
+            encoder=self.encoder,
+        )
 
     def run(self, name: str, task: Task, lengths: tuple[int, int]) -> Run:
         """The last fifth of the steps at a tenth of the rate."""

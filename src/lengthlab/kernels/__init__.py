@@ -1,6 +1,7 @@
 """Kernels for one GPU. Everything here has a plain equal in `models`, which is what runs where a kernel does not serve.
 
-Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs.
+Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs. Of
+hierarchical attention: M queries, each for P heads of C channels, K chunks that it reads, I chunks in all of S tokens, E = 2C.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
-from lengthlab.kernels.sizes import fits_attention, fits_recurrence
+from lengthlab.kernels.sizes import fits_attention, fits_chunks, fits_recurrence
 
 VOCABULARY = 1024
 """The gradient of an embedding is a product with a matrix of tokens by vocabulary, so it must not be large."""
@@ -40,6 +41,14 @@ def serve_attention(q_MD: Tensor, heads: int, longest: int) -> bool:
     """Whether attention has one: for heads of 32, 64 or 128 channels and documents whose scores fit into one tile."""
     channels = q_MD.shape[-1] // heads
     return _on_gpu(q_MD) and channels in (32, 64, 128) and fits_attention(channels, longest, q_MD.dtype, q_MD.device)
+
+
+def serve_chunks(x: Tensor, kv_ISE: Tensor, heads: int) -> bool:
+    """Whether the read of hierarchical attention has one, for so many heads to a query: if a chunk and they fit into one
+    program.
+    """
+    alike = x.dtype == kv_ISE.dtype and x.device == kv_ISE.device
+    return _on_gpu(x) and alike and fits_chunks(heads, kv_ISE.shape[-1] // 2, kv_ISE.shape[-2], x.dtype, x.device)
 
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
@@ -94,6 +103,15 @@ def attend(
     with _device_of(q_MD):
         out_MD: Tensor = DocumentAttention.apply(q_MD, kv_NE, angles, query_M, start_B, length_B, heads)
     return out_MD
+
+
+def read_chunks(q_MPC: Tensor, kv_ISE: Tensor, row_MK: Tensor, weight_MK: Tensor) -> Tensor:
+    """out_MPC: what each query reads in the chunks of these rows, softmax inside each, weighed by `weight_MK` in fp32."""
+    from lengthlab.kernels.chunks import ChunkRead
+
+    with _device_of(q_MPC):
+        out_MPC: Tensor = ChunkRead.apply(q_MPC, kv_ISE, row_MK, weight_MK)
+    return out_MPC
 
 
 def _on_gpu(x: Tensor) -> bool:

@@ -12,6 +12,8 @@ ROWS = 16
 backward at width 256 and 26 models at once 4.3 ms, against 2.9 and 4.7 ms with 32, 3.9 and 6.7 ms with 64."""
 TILE = 64
 """Tokens of a document whose scores fit into one tile."""
+CHUNK_ROWS = 32
+"""Heads of queries that chose a chunk, worked on together for its gradient."""
 PLENTY = 1 << 40
 
 
@@ -48,3 +50,21 @@ def fits_recurrence(width: int, dtype: torch.dtype, device: torch.device) -> boo
 
 def fits_attention(channels: int, longest: int, dtype: torch.dtype, device: torch.device) -> bool:
     return longest <= TILE and 5 * TILE * channels * dtype.itemsize <= shared_memory(device)
+
+
+def fits_chunks(heads: int, channels: int, size: int, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether a chunk of `size` tokens and the heads that read it do; what its gradient takes is the most, and no less than
+    what Triton 3.6 asked for, compiled for compute capability 9.0.
+    """
+    tokens, channels, rows = tile(size), tile(channels), max(CHUNK_ROWS, tile(heads))
+    asked = 2 * (tokens * channels + rows * channels + rows * tokens) * dtype.itemsize + 64
+    return max(asked, 8 * tokens * channels) <= shared_memory(device)
+
+
+def tile(number: int) -> int:
+    """The smallest block of a matrix unit that so many rows fit into.
+
+    >>> tile(3), tile(17), tile(64)
+    (16, 32, 64)
+    """
+    return max(16, 1 << (number - 1).bit_length())

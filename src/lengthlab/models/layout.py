@@ -82,7 +82,8 @@ class Layout:
     has several ids, they are (B, T, K), and only vectors at the embedding can take them (position_table.py).
     `query_BQ`: where outputs are wanted; everywhere, if None. `documents`: x_BTD is one row of them (B is 1, T is N).
     `chunks`: the memory that hierarchical attention reads, made by the `ChunkMemory` around it. `piece`: where these tokens lie
-    in their sequences, which are whole if None; `position_BT` and `query_BQ` are of this piece.
+    in their sequences, which are whole if None; `position_BT` and `query_BQ` are of this piece. `distractors`: of so many other
+    samples of the batch a `ChunkMemory` holds the chunks besides.
     """
 
     position_BT: Tensor | None = None
@@ -90,6 +91,7 @@ class Layout:
     documents: Documents | None = None
     chunks: Chunks | None = None
     piece: Piece | None = None
+    distractors: int = 0
 
     @property
     def everywhere(self) -> Layout:

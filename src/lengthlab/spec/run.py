@@ -17,6 +17,7 @@ from torch import nn
 from lengthlab.errors import LabError, explain, nearest, require, require_whole
 from lengthlab.memory import FLOAT_BYTES, require_memory
 from lengthlab.models import AnyModel
+from lengthlab.models.attention.chunk_memory import has_chunk_memory
 from lengthlab.models.attention.sharpening import check_sharpening
 from lengthlab.models.attention.temperature import Temperature
 from lengthlab.models.module import Module
@@ -25,6 +26,7 @@ from lengthlab.spec.hints import argument_hints, as_hinted, check_fields
 from lengthlab.spec.optimizer import Adam, Optimizer
 from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
+from lengthlab.spec.slips import Slips
 from lengthlab.spec.source import Sources
 from lengthlab.store.ids import NOT_CONTENT, SHORT, hash_of
 from lengthlab.switch import find, switch_for
@@ -108,8 +110,12 @@ class Run:
             asked = tuple(question for question in asked if question in mixed.drawn)
             require(len(asked) > 0, f"a phase asks {', '.join(phase.asks)} alone, and no sample of it does: mind its mixture")
             self._check_parts_reach(mixed, (shortest, longest))
+        enough = phase.distractors < self.batch
+        require(enough, f"a batch of {self.batch} has not {phase.distractors} distractors for each sample: raise batch")
         if isinstance(phase.length, Mastered):
             self._check_mastered(phase.length, asked, longest)
+        if phase.slips:
+            self._check_mastered(phase.slips, asked, longest)
         self._check_parts(phase, blueprint)
 
     def _check_parts_reach(self, mixed: Mixture, usual: tuple[int, int]) -> None:
@@ -125,26 +131,29 @@ class Run:
                     ) from None
 
     def _check_parts(self, phase: Phase, blueprint: nn.Module) -> None:
-        """What is off is there, and so is what has a rate, one rate each."""
+        """What is off is there, and so is what has a rate, one rate each, and what distractors are for."""
         rated: dict[str, str] = {}
         try:
             for part in phase.off:
                 find(blueprint, part)
             if phase.opens is not None:
                 switch_for(phase.opens, blueprint)
-            for part in sorted(set(phase.rates) - {"rest"}):
+            for part in phase.rated:
                 for site in find(blueprint, part):
                     twice = f"'{rated.get(site.name)}' and '{part}' both give {site.name} a learning rate"
                     require(site.name not in rated, twice)
                     rated[site.name] = part
+            remembers = not phase.distractors or has_chunk_memory(blueprint)
+            require(remembers, "distractors stand in a memory of chunks, and it has none")
         except LabError as error:
             raise LabError(f"the schedule does not fit model '{self.model.name}': {error}") from None
 
-    def _check_mastered(self, goal: Mastered, asked: tuple[str, ...], longest: int) -> None:
+    def _check_mastered(self, goal: Mastered | Slips, asked: tuple[str, ...], longest: int) -> None:
         known = ", ".join(asked)
+        what = f"waits until '{goal.question}' is mastered" if isinstance(goal, Mastered) else f"watches '{goal.question}'"
         require(
             goal.question in asked,
-            f"the schedule waits until '{goal.question}' is mastered, but task '{self.task.name}' is asked only: {known}",
+            f"the schedule {what}, but task '{self.task.name}' is asked only: {known}",
         )
         try:
             self.task.check_length(goal.times * longest)

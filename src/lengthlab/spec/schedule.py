@@ -13,10 +13,9 @@ from lengthlab.errors import a_kind, require, require_names, require_number, req
 from lengthlab.gradual import Gradual
 from lengthlab.registry import kebab, name_of, register
 from lengthlab.spec.rate import AnyRate, LearningRate, Rate, Slowed, divided, slowed_by
+from lengthlab.spec.slips import BLOCK as BLOCK
+from lengthlab.spec.slips import Slips, check_slowed
 from lengthlab.store.phases import EPOCH
-
-BLOCK = 50
-"""Steps that are made in one go: their data is drawn together, and on a GPU nobody looks in between."""
 
 Covers = Literal["part", "sublayers", "function"]
 OFF: dict[Covers, tuple[str, ...]] = {"part": ("attention",), "sublayers": ("attend", "mlp"), "function": ("attend",)}
@@ -87,7 +86,10 @@ class Phase:
     """`off`: names of parts that are switched off. `asks`: questions that count in the loss; none named means all, `STATE` what
     the task calls its state. `lengths`: those of the sequences, where they are not the run's. `mixture`: the shares of the
     tasks of a mixture, where they are not its own; `mixture_lengths` their lengths, a pair or nothing for each. `opens`: how
-    attention opens meanwhile, layer by layer, by chance or through a window, where it is neither off nor on.
+    attention opens meanwhile, layer by layer, by chance or through a window, where it is neither off nor on. `distractors`: the
+    memory of chunks of a sample also holds those of so many other samples of the batch, as if they had been read before it; the
+    recurrence begins each sample afresh (after Hu et al. 2025, arXiv 2504.16795, who train on samples in a row so). `slips`:
+    rates that are lower while a question is right too seldom.
     """
 
     length: Duration
@@ -98,6 +100,8 @@ class Phase:
     mixture: tuple[float, ...] = field(default=(), metadata={"added": "0.2"})
     opens: Gradual | None = field(default=None, metadata={"added": "0.3"})
     mixture_lengths: tuple[tuple[int, ...], ...] = field(default=(), metadata={"added": "0.3"})
+    distractors: int = field(default=0, metadata={"added": "0.3"})
+    slips: Slips | None = field(default=None, metadata={"added": "0.3"})
 
     def __post_init__(self) -> None:
         require_names(self.off, "off")
@@ -111,6 +115,7 @@ class Phase:
         own = self.mixture_lengths
         pairs = isinstance(own, (list, tuple)) and all(isinstance(each, (list, tuple)) for each in own)
         require(pairs, f"the mixture_lengths of a phase must be [shortest, longest] or [] for each task, not {own!r}")
+        require_whole(self.distractors, "the distractors of a phase", 0)
         gradual = self.opens is None or isinstance(self.opens, Gradual)
         require(gradual, f"opens must be a Layers, Chance or Window of lengthlab.gradual, not {a_kind(self.opens)}")
         require(not (self.off and self.opens), "a phase has parts that are off, or that open, not both: leave out off or opens")
@@ -129,7 +134,17 @@ class Phase:
     @property
     def rates(self) -> dict[str, AnyRate]:
         """Learning rate by part; `rest` is always there."""
-        return dict(self.lr) if isinstance(self.lr, Mapping) else {"rest": self.lr}
+        return self.rates_if(slipped=False)
+
+    def rates_if(self, slipped: bool) -> dict[str, AnyRate]:
+        """The same, with what the phase is watched for right, or slipped."""
+        lr = slowed_by(self.lr, self.slips.by) if self.slips and slipped else self.lr
+        return dict(lr) if isinstance(lr, Mapping) else {"rest": lr}
+
+    @property
+    def rated(self) -> list[str]:
+        """The parts that have a rate of their own, now or later."""
+        return sorted({*self.rates, *self.rates_if(slipped=True)} - {"rest"})
 
     def resolved(self, state: Sequence[str]) -> Phase:
         """With questions in place of what was left to the task, whose state these are."""
@@ -140,7 +155,12 @@ class Phase:
             known = [question for question in state if not asks or question in asks] or asks
             require(bool(known), "the task names no state, so say which question is to be mastered, or how long it takes")
             length = replace(length, question=known[0])
-        return replace(self, length=length, asks=asks)
+        slips = self.slips
+        if slips and not slips.question:
+            known = [question for question in state if not asks or question in asks]
+            require(bool(known), "the task names no state that the phase asks, so say which question may slip: slips.question")
+            slips = replace(slips, question=known[0])
+        return replace(self, length=length, asks=asks, slips=slips)
 
     def steps_at(self, batch: int) -> int:
         """How many steps; at most, where training itself decides."""
@@ -192,6 +212,7 @@ def delayed(
     asks: tuple[str, ...] = STATE,
     covers: Covers = "part",
     slowed: Slowed = 1.0,
+    slips: Slips | None = None,
 ) -> Schedule:
     """Attention is off for `first` and the recurrence is asked `asks` alone, which is what the task calls its state if it is
     not said; then as end to end.
@@ -206,7 +227,8 @@ def delayed(
 
     A state that is hard to learn is lost again once attention learns beside it at full rates. `slowed` is by what the rates of
     everything but attention are multiplied then, 0 holding it still; or, by the names of parts, theirs alone, so that
-    `{"lstm": 0.05}` slows the recurrence and leaves the embedding free.
+    `{"lstm": 0.05}` slows the recurrence and leaves the embedding free. With `slips` the state is looked at on
+    the way, and slowed is what that says, only while the state is right too seldom.
 
     >>> [phase.rates for phase in delayed(2_000, joint=16_000, lr=1e-3, slowed={"lstm": 0.5}).phases]
     [{'rest': 0.001}, {'rest': 0.001, 'lstm': 0.0005}]
@@ -224,10 +246,9 @@ def delayed(
     require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
     _check_length("first", first)
     alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
-    _check_slowed(slowed)
-    return Schedule(
-        "delayed", (alone, *(replace(each, lr=slowed_by(each.lr, slowed)) for each in _joint(joint, last, lr, last_lr)))
-    )
+    check_slowed(slowed, "schedule.slowed")
+    opened = _joint(joint, last, lr, last_lr)
+    return Schedule("delayed", (alone, *(replace(each, lr=slowed_by(each.lr, slowed), slips=slips) for each in opened)))
 
 
 def opening(
@@ -261,13 +282,6 @@ def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningR
     _check_length("last", last, least=0)
     phases = (Phase(joint, lr),)
     return phases if last == 0 else (*phases, Phase(last, divided(lr, 10) if last_lr is None else last_lr))
-
-
-def _check_slowed(slowed: Slowed) -> None:
-    parts = slowed if isinstance(slowed, Mapping) else {"": slowed}
-    require("rest" not in parts, "schedule.slowed names parts; for everything but attention it is one number, like 0.05")
-    for part, factor in parts.items():
-        require_number(factor, f"schedule.slowed{'.' * bool(part)}{part}", least=0)
 
 
 def _check_length(name: str, length: Duration, least: int = 1) -> None:

@@ -68,6 +68,7 @@ from lengthlab.tasks.rules import base_9_rule as base_9_rule
 from lengthlab.tasks.rules import coin_flips_rule as coin_flips_rule
 from lengthlab.tasks.rules import digit_sum_rule as digit_sum_rule
 from lengthlab.tasks.rules import last_letters_rule as last_letters_rule
+from lengthlab.tasks.running_product import RunningProduct as RunningProduct
 from lengthlab.tasks.running_sum import RunningSum as RunningSum
 from lengthlab.tasks.sorting import Sort as Sort
 from lengthlab.tasks.state_recall import StateRecall as StateRecall
@@ -119,6 +120,7 @@ HELPERS: dict[str, Callable[..., Task]] = {
     "no-carry": NoCarry,
     "carry-only": CarryOnly,
     "running-sum": RunningSum,
+    "running-product": RunningProduct,
 }
 """Of other tasks: made to be mixed with these."""
 LANGUAGES: dict[str, Callable[..., Task]] = {

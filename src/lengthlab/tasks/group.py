@@ -92,3 +92,16 @@ def product(element_BN: Tensor, table_GG: Tensor) -> Tensor:
         element_BN = F.pad(element_BN, (0, element_BN.shape[1] % 2))  # the identity is element 0
         element_BN = table_GG[element_BN[:, ::2], element_BN[:, 1::2]]
     return element_BN[:, 0]
+
+
+def products(element_BN: Tensor, table_GG: Tensor) -> Tensor:
+    """product_BN of each row up to each of its elements, in as many rounds as the logarithm of its length.
+
+    >>> products(torch.tensor([[1, 2, 3]]), group_of("Z5").table_GG)
+    tensor([[1, 3, 1]])
+    """
+    reach = 1
+    while reach < element_BN.shape[1]:
+        before_BN = F.pad(element_BN, (reach, 0))[:, :-reach]  # the identity is element 0
+        element_BN, reach = table_GG[before_BN, element_BN], 2 * reach
+    return element_BN

@@ -22,7 +22,7 @@ def save_checkpoint(state: TrainState, folder: Folder, seconds: float) -> None:
         for key, value in state.optimizer.state.get(parameter, {}).items():
             tensors[f"adam/{key}/{name}"] = value
     note = {"run": state.run.id, "step": state.step, "seconds": seconds, "precision": state.precision}
-    note |= {"looks": state.mastery.looks, "spared": state.mastery.spared}
+    note |= {"looks": state.mastery.looks, "spared": state.mastery.spared, "slipped": state.mastery.slipped}
     folder.write(CHECKPOINT, save(_detached(tensors), metadata={"lengthlab": json.dumps(note)}))
 
 
@@ -37,6 +37,7 @@ def load_checkpoint(state: TrainState, folder: Folder) -> float:
         run_id, step, seconds = str(note["run"]), int(note["step"]), float(note["seconds"])
         precision = str(note["precision"])
         looks, spared = int(note.get("looks", 0)), [int(steps) for steps in note.get("spared", state.mastery.spared)]
+        slipped = bool(note.get("slipped", False))
         tensors = load_file(path, device=str(state.device))
     except (SafetensorError, KeyError, TypeError, ValueError, OSError):
         raise LabError(f"{path} is truncated or not a checkpoint: remove it to train this run from its start") from None
@@ -44,7 +45,7 @@ def load_checkpoint(state: TrainState, folder: Folder) -> float:
         raise LabError(f"{path} belongs to run {run_id}, not to {state.run.id}: move it back where it came from")
     _load(state, tensors, path)
     state.refresh()
-    state.step, state.mastery.looks, state.mastery.spared = step, looks, spared
+    state.step, state.mastery.looks, state.mastery.spared, state.mastery.slipped = step, looks, spared, slipped
     if not precision.endswith(state.precision):
         state.precision = f"{precision}, then {state.precision}"
     return seconds

@@ -39,8 +39,8 @@ class StepData:
     target_BQ: Tensor
     position_BT: Tensor | None = None
 
-    def layout(self, documents: Documents | None) -> Layout:
-        return Layout(self.position_BT, self.query_BQ, documents)
+    def layout(self, documents: Documents | None, distractors: int = 0) -> Layout:
+        return Layout(self.position_BT, self.query_BQ, documents, distractors=distractors)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> StepData:
         """Every tensor changed."""
@@ -80,6 +80,7 @@ class Data:
         self.task = run.task_in(phase)
         self.lengths = phase.lengths or run.lengths
         self.asks = phase.asks or run.task.questions
+        self.distractors = phase.distractors
         self.padded_because = "it was asked for" if padded else padding_reason(run, self.lengths, network)
         self.documents = None if self.padded_because else documents_of(run, self.lengths, device)
         self.generator = torch.Generator(device=device)

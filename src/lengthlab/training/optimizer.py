@@ -26,7 +26,7 @@ def optimizer_of(network: nn.Module, run: Run) -> torch.optim.Optimizer:
     it is opened. So one optimizer serves all phases, and the parts that were on go on with what they have.
     """
     sites: dict[str, list[str]] = {}
-    for part in sorted({name for phase in run.schedule.phases for name in phase.rates} - {"rest"}):
+    for part in sorted({name for phase in run.schedule.phases for name in phase.rated}):
         for site in find(network, part):
             sites.setdefault(site.name, []).append(part)  # two phases may call it by two names
     groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
@@ -50,11 +50,14 @@ def clip(network: nn.Module, optimizer: Optimizer) -> None:
 
 @dataclass(frozen=True)
 class Rates:
-    """The learning rates of a phase that began at step `start` and has so many `steps`."""
+    """The learning rates of a phase that began at step `start` and has so many `steps`; `slipped`: of one that is watched, and
+    whose question is right too seldom now.
+    """
 
     phase: Phase
     start: int
     steps: int
+    slipped: bool = False
 
     def set(self, optimizer: torch.optim.Optimizer, step: int) -> None:
         """Those of a step of the run."""
@@ -63,7 +66,11 @@ class Rates:
 
     def of(self, group: dict[str, Any]) -> AnyRate:
         """The rate of a group: the innermost part that the phase names counts."""
-        return next(self.phase.rates[part] for part in group["parts"] if part in self.phase.rates)
+        return next(self.by_part[part] for part in group["parts"] if part in self.by_part)
+
+    @property
+    def by_part(self) -> dict[str, AnyRate]:
+        return self.phase.rates_if(self.slipped)
 
     def value(self, rate: AnyRate, step: int) -> float:
         """A rate at a step of the run."""
@@ -77,7 +84,7 @@ class Rates:
 class RateTable:
     """The rates of a block of steps on the GPU, for a step that is captured once and counts for itself.
 
-    A constant rate stays a number: it is part of the captured step, and rounds as it always has.
+    A constant rate stays a number, unless the phase is watched: it is part of the captured step, and rounds as it always has.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, device: torch.device, steps: int) -> None:
@@ -88,7 +95,7 @@ class RateTable:
         """With the rates of the block that begins at step `first`."""
         for place, group in enumerate(self.optimizer.param_groups):
             rate = rates.of(group)
-            if not isinstance(rate, Rate):
+            if not isinstance(rate, Rate) and rates.phase.slips is None:
                 group["lr"] = rate
                 continue
             if not isinstance(group["lr"], Tensor):

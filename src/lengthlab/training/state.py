@@ -115,11 +115,11 @@ class TrainState:
     def rate_of_rest(self) -> float:
         """The learning rate of the step before, of all parts that have none of their own."""
         rates = self._rates_in(self.run.phase_at(self.clock - 1))
-        return rates.value(rates.phase.rates["rest"], self.step - 1)
+        return rates.value(rates.by_part["rest"], self.step - 1)
 
     def _rates_in(self, number: int) -> Rates:
         phase = self.run.schedule.phases[number]
-        return Rates(phase, self._start_of(number), phase.steps_at(self.run.batch))
+        return Rates(phase, self._start_of(number), phase.steps_at(self.run.batch), self.mastery.slipped)
 
     def _start_of(self, number: int) -> int:
         """The step at which a phase began."""
@@ -151,7 +151,9 @@ class TrainState:
         return seed_for("noise", self.run.seed) + self.step
 
     def look(self) -> None:
-        """After a step, or several of one phase: whether that phase is over because what it is for is mastered."""
+        """After a step, or several of one phase: whether that phase is over because what it is for is mastered, and whether
+        what it is watched for has slipped.
+        """
         self.mastery.look(self.network, self.step)
 
     def backward(self, data: StepData) -> Tensor:
@@ -159,7 +161,7 @@ class TrainState:
         for parameter in self.compute.parameters():
             parameter.grad = None
         with self._products():
-            loss = answer_loss(self.compute, data, self.data.documents)
+            loss = answer_loss(self.compute, data, self.data.documents, self.data.distractors)
             if not self.data.task.asks_alike:  # a step of a mixture may ask nothing of what counts
                 loss = loss.where((data.target_BQ != IGNORE).any(), 0.0)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -244,7 +246,7 @@ class TrainState:
         return new
 
 
-def answer_loss(network: nn.Module, data: StepData, documents: Documents | None) -> Tensor:
+def answer_loss(network: nn.Module, data: StepData, documents: Documents | None, distractors: int = 0) -> Tensor:
     """Mean cross-entropy over the tokens asked for, and nothing else."""
-    logits_BQV = logits(network, data.tokens_BT, data.layout(documents))
+    logits_BQV = logits(network, data.tokens_BT, data.layout(documents, distractors))
     return F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)

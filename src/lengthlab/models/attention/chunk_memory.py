@@ -84,7 +84,7 @@ class _ChunkMemory(LaidOut):
 
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         padded_BTD = x_BTD if layout.documents is None else layout.documents.pad(x_BTD)
-        chunks = Chunks(self.size, (self._page(padded_BTD),))
+        chunks = Chunks(self.size, (self._page(padded_BTD),)).after_others(layout.distractors)
         return run(self.inside, x_BTD, replace(layout, chunks=chunks))
 
     def read(self, x_BTD: Tensor, state: Stream | None, layout: Layout = PLAIN) -> tuple[Tensor, Stream]:
@@ -104,3 +104,13 @@ class _ChunkMemory(LaidOut):
         landmark_BNGR = self.landmark(summary_MD).view(len(x_BTD), number, self.groups, self.width // self.groups)
         kv_BNSGE = self.kv(tokens_MSD).view(len(x_BTD), number, self.size, self.groups, self.kv.out_features // self.groups)
         return Page(landmark_BNGR.transpose(1, 2), kv_BNSGE.permute(0, 3, 1, 2, 4).contiguous())
+
+
+def has_chunk_memory(network: nn.Module) -> bool:
+    """Whether some part of a network reads a memory of chunks.
+
+    >>> from lengthlab.models import lstm, lstm_hsa
+    >>> has_chunk_memory(lstm(8).build(5)), has_chunk_memory(lstm_hsa(8, heads=2).build(5))
+    (False, True)
+    """
+    return any(isinstance(module, _ChunkMemory) for module in network.modules())

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from lengthlab.errors import require
 from lengthlab.models.attention.pages import extended, placed
 from lengthlab.models.exact import exact
 
@@ -122,6 +123,24 @@ class Chunks:
                 row_M = (row_BG * page.number + chunk_BGQK - start).flatten()[at_M]
                 out_ISE.index_copy_(0, at_M, page.rows(row_M, out_ISE.device))
         return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
+
+    def after_others(self, others: int) -> Chunks:
+        """A sample's chunks after those of so many other samples of its batch, as if it had been read after them.
+
+        >>> page = Page(torch.arange(2.0).view(2, 1, 1, 1), torch.zeros(2, 1, 1, 4, 2))
+        >>> after = Chunks(size=4, pages=(page,)).after_others(1)
+        >>> after.pages[0].landmark_BGNR.flatten(1).tolist(), after.first
+        ([[1.0, 0.0], [0.0, 1.0]], 4)
+        """
+        if not others:
+            return self
+        (page,) = self.pages
+        samples = len(page.kv_BGNSE)
+        require(others < samples, f"a batch of {samples} samples has not {others} distractors for each of them")
+        turns = range(others, -1, -1)
+        landmark_BGNR = torch.cat([page.landmark_BGNR.roll(turn, dims=0) for turn in turns], dim=2)
+        kv_BGNSE = torch.cat([page.kv_BGNSE.roll(turn, dims=0) for turn in turns], dim=2)
+        return replace(self, pages=(Page(landmark_BGNR, kv_BGNSE),), first=self.first + others * page.number * self.size)
 
     def extended(self, page: Page) -> Chunks:
         """And these after them."""

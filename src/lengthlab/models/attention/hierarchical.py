@@ -15,18 +15,20 @@ of which chooses for itself.
 
 Shapes: B samples, T tokens, Q of them with a query, D width, H heads, G groups of them with the same keys and values, P = H / G
 heads of a group, C = D / H channels of a head, R = D / G channels of a landmark, N chunks, S tokens of a chunk, K chunks that a
-query reads, E = 2C for keys and values.
+query reads, E = 2C for keys and values. For the kernel: M = B · Q · G queries of a group, I = B · G · N chunks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from lengthlab import kernels
 from lengthlab.errors import LabError, require, require_whole
 from lengthlab.models.attention.chunk_weights import ChunkWeights
 from lengthlab.models.attention.chunks import Chunks
@@ -37,6 +39,12 @@ from lengthlab.registry import chosen
 
 GATHERED = 2**23
 """Numbers that are fetched, or scores that are taken, for queries that are worked on together."""
+
+
+class OfQueries(Protocol):
+    """Tensors with B and Q in front, for queries in x_BQD that stand at index_BQ."""
+
+    def __call__(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> tuple[Tensor, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -75,10 +83,6 @@ class _HierarchicalAttention(Mixer):
         self.r = Linear(width, width)
         self.out = Linear(width, width)
 
-    @property
-    def lacks(self) -> str:
-        return "hierarchical attention has no kernel, and copies the chunks it reads"
-
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
         """All queries at once: the plain form."""
         return self._attend(x_BTD, layout.index(x_BTD.shape[1], x_BTD.device), self._chunks(layout))
@@ -111,32 +115,64 @@ class _HierarchicalAttention(Mixer):
         return layout.chunks
 
     def _attend_in_blocks(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
-        """Memory grows with T: what is fetched for a block is let go of, and fetched again for its gradient."""
+        """Memory grows with T: what is scored or fetched for a block is let go of, and made again for its gradient. Where a
+        kernel reads, nothing is fetched.
+        """
         if not chunks.number:
             return self._attend(x_BQD, index_BQ, chunks)
+        if self._has_kernel(x_BQD, chunks):
+            weight_BQGK, chunk_BQGK = _in_blocks(self._choose, chunks.largest, x_BQD, index_BQ, chunks)
+            return self._read_by_kernel(x_BQD, weight_BQGK, chunk_BQGK, chunks)
         fetched = 2 * self.most * chunks.size * x_BQD.shape[2] // self.heads
-        some = max(1, GATHERED // (len(x_BQD) * chunks.groups * max(fetched, chunks.largest)))
-        blocks = list(zip(torch.split(x_BQD, some, dim=1), torch.split(index_BQ, some, dim=1), strict=True))
-        if len(blocks) < 2:
-            return self._attend(x_BQD, index_BQ, chunks)
-        if not torch.is_grad_enabled():
-            return torch.cat([self._attend(*block, chunks) for block in blocks], dim=1)
-        again = partial(checkpoint, self._attend, use_reentrant=False, preserve_rng_state=False)
-        return torch.cat([again(*block, chunks) for block in blocks], dim=1)
+        (out_BQD,) = _in_blocks(lambda *block: (self._attend(*block),), max(fetched, chunks.largest), x_BQD, index_BQ, chunks)
+        return out_BQD
 
     def _attend(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
+        """With a copy of all chunks that are read."""
         out: Tensor
         if not chunks.number:  # nothing to read yet
             out = self.out(torch.zeros_like(x_BQD))
             return out
-        groups = chunks.groups
-        r_BGQR = self.r(x_BQD).unflatten(-1, (groups, -1)).transpose(1, 2)
-        q_BGQPC = self.q(x_BQD).unflatten(-1, (groups, self.heads // groups, -1)).transpose(1, 2)
-        score_BGQK, chunk_BGQK, seen_BGQK = chunks.best(r_BGQR, index_BQ, self.most)
-        weight_BGQK = self.weights.weigh(score_BGQK, seen_BGQK).to(x_BQD.dtype)
-        k_BGQKSC, v_BGQKSC = chunks.fetch(chunk_BGQK).chunk(2, dim=-1)
-        inside_BGQPKS = torch.einsum("bgqpc,bgqksc->bgqpks", q_BGQPC, k_BGQKSC) / q_BGQPC.shape[-1] ** 0.5
-        weights_BGQPKS = inside_BGQPKS.softmax(dim=-1) * weight_BGQK[:, :, :, None, :, None]
-        mixed_BGQPC = torch.einsum("bgqpks,bgqksc->bgqpc", weights_BGQPKS, v_BGQKSC)
-        out = self.out(mixed_BGQPC.transpose(1, 2).flatten(2))
+        weight_BQGK, chunk_BQGK = self._choose(x_BQD, index_BQ, chunks)
+        q_BQGPC = self._queries(x_BQD, chunks.groups)
+        k_BGQKSC, v_BGQKSC = chunks.fetch(chunk_BQGK.transpose(1, 2)).chunk(2, dim=-1)
+        inside_BQGPKS = torch.einsum("bqgpc,bgqksc->bqgpks", q_BQGPC, k_BGQKSC) / q_BQGPC.shape[-1] ** 0.5
+        weights_BQGPKS = inside_BQGPKS.softmax(dim=-1) * weight_BQGK.to(x_BQD.dtype)[:, :, :, None, :, None]
+        mixed_BQGPC = torch.einsum("bqgpks,bgqksc->bqgpc", weights_BQGPKS, v_BGQKSC)
+        out = self.out(mixed_BQGPC.flatten(2))
         return out
+
+    def _queries(self, x_BQD: Tensor, groups: int) -> Tensor:
+        q_BQGPC: Tensor = self.q(x_BQD).unflatten(-1, (groups, self.heads // groups, -1))
+        return q_BQGPC
+
+    def _choose(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> tuple[Tensor, Tensor]:
+        """weight_BQGK and chunk_BQGK: what each query reads."""
+        r_BGQR = self.r(x_BQD).unflatten(-1, (chunks.groups, -1)).transpose(1, 2)
+        score_BGQK, chunk_BGQK, seen_BGQK = chunks.best(r_BGQR, index_BQ, self.most)
+        return self.weights.weigh(score_BGQK, seen_BGQK).transpose(1, 2), chunk_BGQK.transpose(1, 2)
+
+    def _has_kernel(self, x_BQD: Tensor, chunks: Chunks) -> bool:
+        """For what lies in one page, so not for a long stream, much of which is on the host."""
+        kv_BGNSE = chunks.pages[0].kv_BGNSE
+        return len(chunks.pages) == 1 and kernels.serve_chunks(x_BQD, kv_BGNSE, self.heads // chunks.groups)
+
+    def _read_by_kernel(self, x_BQD: Tensor, weight_BQGK: Tensor, chunk_BQGK: Tensor, chunks: Chunks) -> Tensor:
+        kv_BGNSE = chunks.pages[0].kv_BGNSE
+        samples, groups, number = kv_BGNSE.shape[:3]
+        row_BG = torch.arange(samples * groups, device=x_BQD.device).view(samples, 1, groups, 1) * number
+        q_MPC = self._queries(x_BQD, groups).flatten(0, 2)
+        choice = ((row_BG + chunk_BQGK).flatten(0, 2), weight_BQGK.flatten(0, 2))
+        mixed_MPC = kernels.read_chunks(q_MPC, kv_BGNSE.flatten(0, 2), *choice)
+        out: Tensor = self.out(mixed_MPC.view(x_BQD.shape))
+        return out
+
+
+def _in_blocks(of: OfQueries, each: int, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> tuple[Tensor, ...]:
+    """Some queries at a time, if so many numbers are held for each."""
+    some = max(1, GATHERED // (len(x_BQD) * chunks.groups * each))
+    blocks = list(zip(torch.split(x_BQD, some, dim=1), torch.split(index_BQ, some, dim=1), strict=True))
+    if len(blocks) < 2:
+        return of(x_BQD, index_BQ, chunks)
+    again = partial(checkpoint, of, use_reentrant=False, preserve_rng_state=False) if torch.is_grad_enabled() else of
+    return tuple(torch.cat(each, dim=1) for each in zip(*(again(*block, chunks) for block in blocks), strict=True))
