@@ -5,8 +5,8 @@ and folders synced, names moved, linked and removed. `Disk` carries the same cal
 any of them, or within a write, and lay out what is there then. Two crashes are told apart:
 
 - the *process* dies (`killed`): every call before is done, the last write perhaps in part;
-- the *machine* dies (`powerless`): bytes that nobody synced may be gone, or zeros, and of the changes of names since their folder
-  was last synced any one may not have been made.
+- the *machine* dies (`powerless`): bytes that nobody synced may be gone, or zeros, and of the changes of names since their
+  folder was last synced any one may not have been made.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ from lengthlab.store.lease import HOST
 from lengthlab.store.leased import is_leased, looks_until_free, wait_for_worker
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.log import identity, parse
+from lengthlab.store.plain_file import MOST_JSON, MOST_LOG, require_plain
 
 try:
     import fcntl
@@ -78,6 +79,7 @@ class Folder:
     def read_json(self, name: str) -> dict[str, Any]:
         """What a file of the folder says; `LabError` where it says nothing, or something else."""
         path = self.path / name
+        require_plain(path, MOST_JSON)
         try:
             data = json.loads(path.read_bytes())
             require(isinstance(data, dict), "")
@@ -176,6 +178,7 @@ class Folder:
     def read_log(self) -> list[dict[str, Any]]:
         """The lines so far; one that is still being written is left for the next time."""
         path = self.path / LOG
+        require_plain(path, MOST_LOG)
         try:
             data = path.read_bytes()
         except FileNotFoundError:
