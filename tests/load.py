@@ -1,26 +1,24 @@
 """Ten thousand runs in a store, and how long commands take with them: `python tests/load.py FOLDER [RUNS]`, by hand.
 
-The store is written once, by what writes results otherwise (`claim`, `write_result`), with the weights and counts of one run that
-was trained. Then every command is called three times, each time in a process of its own.
+The store is written once, by what writes runs otherwise, with weights, log and counts of the one run that is trained. Then
+every command is called three times, each time in a process of its own: seconds by the clock, and of a core.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from lengthlab.software import commit_of_package
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.store import Folder, Store
 from lengthlab.store.folder import WEIGHTS
 from lengthlab.training import train
-from lengthlab.training.result import claim, write_result
-from small_runs import CPU
+from lengthlab.training.result import claim
 
 SEEDS = 100
 PLAN = """
@@ -44,28 +42,30 @@ def write(folder: Path, number: int) -> None:
     rates = [round(1e-4 * (1 + each), 6) for each in range(max(1, number // SEEDS))]
     (folder / "plan.toml").write_text(PLAN.format(seeds=list(range(100, 100 + min(SEEDS, number))), rates=rates))
     runs = read_plan(folder / "plan.toml", ())
-    first = train(runs[0], folder / "runs")
-    weights = (first.folder.path / WEIGHTS).read_bytes()
-    log = (first.folder.path / "log.jsonl").read_bytes()
+    first = train(runs[0], folder / "runs").folder
     for run in runs[1:]:
-        _finish(run, Store(folder / "runs").folder(run.id), first.counts, first.ends, weights, log)
+        _finish(run, Store(folder / "runs").folder(run.id), first)
 
 
-def _finish(run: Run, folder: Folder, counts: Sequence[object], ends: Sequence[int], weights: bytes, log: bytes) -> None:
+def _finish(run: Run, folder: Folder, first: Folder) -> None:
+    """As the first one is, which differs in its rate and seed."""
     claim(folder, run)
-    folder.write("log.jsonl", log)
-    folder.write(WEIGHTS, weights)
-    write_result(run, folder, counts, ends, 1.0, CPU, "fp32", commit_of_package())  # type: ignore[arg-type]
+    for name in ("log.jsonl", WEIGHTS):
+        folder.write(name, (first.path / name).read_bytes())
+    own = {"run": run.id, "seed": run.seed, "settings": run.settings}
+    folder.write_json("result.json", first.read_json("result.json") | own)
 
 
-def timed(folder: Path, *words: str) -> list[float]:
-    """Seconds of each call, in order: the first finds nothing in the caches of ours."""
+def timed(folder: Path, *words: str) -> list[tuple[float, float]]:
+    """Of each call, in order: seconds by the clock and of a core."""
     seconds = []
     for _ in range(TIMES):
-        begun = perf_counter()
+        begun, before = perf_counter(), os.times()
         command = [sys.executable, "-m", "lengthlab", *words]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        seconds.append(perf_counter() - begun)
+        after = os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        seconds.append((perf_counter() - begun, used))
         assert done.returncode == 0, done.stderr[-2000:]
     return seconds
 
@@ -82,7 +82,7 @@ def main(folder: Path, number: int) -> None:
         ["report", "runs"],
     ):
         shutil.rmtree(folder / "runs" / "report", ignore_errors=True)
-        print(" ".join(words), *(f"{seconds:.1f} s" for seconds in timed(folder, *words)), flush=True)
+        print(" ".join(words), *(f"{clock:.1f} s ({core:.1f})" for clock, core in timed(folder, *words)), flush=True)
 
 
 if __name__ == "__main__":
