@@ -95,7 +95,7 @@ class Run:
         for each in fields(self):
             object.__setattr__(other, each.name, getattr(self, each.name))
         object.__setattr__(other, "seed", seed)
-        vars(other)["_content"] = self._content | {"seed": seed}
+        vars(other)["as_data"] = self.as_data | {"seed": seed}
         return other
 
     def _check_model(self) -> None:
@@ -252,10 +252,11 @@ class Run:
 
     def to_json(self) -> content.Json:
         """The content as plain data; a user's own files go along as text."""
-        return dict(self._content)
+        return dict(self.as_data)
 
     @cached_property
-    def _content(self) -> content.Json:
+    def as_data(self) -> content.Json:
+        """The same, made once for runs that differ in their seed: not to be changed."""
         sources = Sources()
         data = content.fields_to_json(self, sources)
         evaluate = data.pop("evaluate")
