@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lengthlab.errors import LabError, explain
+from lengthlab.errors import LabError, explain, require
+
+MOST = 2**28
+"""Bytes: a file of holes may be larger than the memory."""
 
 
 class Missing(LabError):
@@ -19,6 +22,8 @@ def read_text(path: Path) -> str:
     lengthlab.text_file.Missing: nowhere.toml: No such file or directory
     """
     try:
+        size = path.stat().st_size
+        require(size <= MOST, f"{path} has {size:,} bytes, which is more than anybody wrote: name another")
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise Missing(explain(error)) from None

@@ -166,6 +166,6 @@ def outcome_of(run: Run, store: Store, device: str, errors: Mapping[str, str]) -
     if run.id in errors and not store.folder(run.id).finished:
         return Outcome(run, None, errors[run.id])
     try:
-        return Outcome(run, measure(store.folder(run.id), run.measured_at, device), None)
+        return Outcome(run, measure(store.folder(run.id), run.measured_at, device, run=run), None)
     except Exception as error:  # one run's trouble is not the others'
         return Outcome(run, None, explain(error))

@@ -75,14 +75,13 @@ def grid(seeds: Iterable[int] = (0,), **settings: Any) -> list[Run]:
     for chosen in choices(_axis(name, value) for name, value in settings.items()):
         given = {choice.path[0]: choice.value for choice in chosen}
         several = [choice for choice in chosen if isinstance(settings[choice.path[0]], (list, Mapping))]
-        for seed in numbers:
-            try:
-                run = Run(**given, seed=seed, label=label_of(several, label))
-            except LabError as error:
-                raise LabError(f"{_said(several)}{error}{_hint(several)}") from error.__cause__
-            except TypeError as error:
-                raise LabError(f"a grid takes what a Run takes, and lists of it: {explain(error)}") from None
-            runs.append(run)
+        try:
+            first = Run(**given, seed=numbers[0], label=label_of(several, label))
+            runs += [first, *map(first.with_seed, numbers[1:])]
+        except LabError as error:
+            raise LabError(f"{_said(several)}{error}{_hint(several)}") from error.__cause__
+        except TypeError as error:
+            raise LabError(f"a grid takes what a Run takes, and lists of it: {explain(error)}") from None
     return joined(runs)
 
 
@@ -97,6 +96,8 @@ def joined(runs: Iterable[Run]) -> list[Run]:
     known: dict[str, Run] = {}
     for run in runs:
         other = known.setdefault(run.id, run)
+        if other is run:
+            continue
         labels = list(dict.fromkeys(filter(None, (other.label, run.label))))
         require(len(labels) < 2, f"two labels for one run, and nothing else differs: {' and '.join(map(repr, labels))}")
         lengths = tuple(dict.fromkeys((*other.measured_at, *run.measured_at)))

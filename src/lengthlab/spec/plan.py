@@ -158,4 +158,5 @@ def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
     seeds = read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
     require(len(seeds) > 0, "seeds must name at least one seed")
     require(len(set(seeds)) == len(seeds), f"seeds must differ, and {list(seeds)} has one twice")
-    return [Run(**given, seed=seed) for seed in seeds]
+    first = Run(**given, seed=seeds[0])
+    return [first, *map(first.with_seed, seeds[1:])]

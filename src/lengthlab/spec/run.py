@@ -84,6 +84,22 @@ class Run:
             self._check_phase(phase, self.blueprint)
         self._check_temperatures(self.blueprint)
 
+    def with_seed(self, seed: int) -> Run:
+        """The same with another seed. What was checked is not checked again: a plan may have thousands of seeds.
+
+        >>> import lengthlab as ll
+        >>> run = ll.Run(ll.tasks.ModuloRecall(), ll.models.lstm(8), ll.end_to_end(5))
+        >>> run.with_seed(3) == replace(run, seed=3), run.with_seed(3).id == replace(run, seed=3).id
+        (True, True)
+        """
+        require_whole(seed, "seed", 0)
+        other = object.__new__(Run)
+        for each in fields(self):
+            object.__setattr__(other, each.name, getattr(self, each.name))
+        object.__setattr__(other, "seed", seed)
+        vars(other)["as_data"] = self.as_data | {"seed": seed}
+        return other
+
     def _check_model(self) -> None:
         """A module is no data, and the commonest mistake."""
         if isinstance(self.model, nn.Module) or (isinstance(self.model, type) and issubclass(self.model, nn.Module)):
@@ -135,14 +151,13 @@ class Run:
         rated: dict[str, str] = {}
         try:
             for part in phase.off:
-                find(blueprint, part)
+                _found(blueprint, part)
             if phase.opens is not None:
                 switch_for(phase.opens, blueprint)
             for part in phase.rated:
-                for site in find(blueprint, part):
-                    twice = f"'{rated.get(site.name)}' and '{part}' both give {site.name} a learning rate"
-                    require(site.name not in rated, twice)
-                    rated[site.name] = part
+                for name in _found(blueprint, part):
+                    require(name not in rated, f"'{rated.get(name)}' and '{part}' both give {name} a learning rate")
+                    rated[name] = part
             remembers = not phase.distractors or has_chunk_memory(blueprint)
             require(remembers, "distractors stand in a memory of chunks, and it has none")
         except LabError as error:
@@ -246,6 +261,11 @@ class Run:
 
     def to_json(self) -> content.Json:
         """The content as plain data; a user's own files go along as text."""
+        return dict(self.as_data)
+
+    @cached_property
+    def as_data(self) -> content.Json:
+        """The same, made once for runs that differ in their seed: not to be changed."""
         sources = Sources()
         data = content.fields_to_json(self, sources)
         evaluate = data.pop("evaluate")
@@ -261,6 +281,12 @@ class Run:
             return cls(**{name: content.from_json(data[name], data["files"]) for name in names})
         except (KeyError, TypeError, ValueError) as error:
             raise LabError(f"not the content of a run: {type(error).__name__} {error}") from None
+
+
+@lru_cache(maxsize=128)
+def _found(blueprint: nn.Module, part: str) -> tuple[str, ...]:
+    """The names of the modules that a part means."""
+    return tuple(site.name for site in find(blueprint, part))
 
 
 def _around(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lengthlab.errors import LabError
-from lengthlab.store.folder import CHECKPOINT, Busy, Folder, Store
+from lengthlab.store.folder import CHECKPOINT, Busy, Folder, Store, named, sync_names
 from lengthlab.store.lease import Lease
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.place import GONE
@@ -54,6 +54,7 @@ class FencedFolder(Folder):
                 file.flush()
                 os.fsync(file.fileno())
                 os.replace(partial, self.path / name)
+                sync_names(self.path)
             except OSError as error:
                 file.close()
                 with suppress(OSError):
@@ -81,8 +82,15 @@ class FencedFolder(Folder):
         with self._or_lost():
             self._require_open()
             file = self.open_files[LOG]
-            file.write((json.dumps(line) + "\n").encode())
-            file.flush()
+            with named(self.path / LOG):
+                file.write((json.dumps(line) + "\n").encode())
+                file.flush()
+
+    def sync_log(self) -> None:
+        with self._or_lost():
+            if LOG in self.open_files:
+                with named(self.path / LOG):
+                    os.fsync(self.open_files[LOG].fileno())
 
     @contextmanager
     def lock(self, wait: bool = True) -> Iterator[None]:

@@ -35,6 +35,7 @@ from lengthlab.store.lease import HOST
 from lengthlab.store.leased import is_leased, looks_until_free, wait_for_worker
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.log import identity, parse
+from lengthlab.store.plain_file import MOST_JSON, MOST_LOG, require_plain
 
 try:
     import fcntl
@@ -78,6 +79,7 @@ class Folder:
     def read_json(self, name: str) -> dict[str, Any]:
         """What a file of the folder says; `LabError` where it says nothing, or something else."""
         path = self.path / name
+        require_plain(path, MOST_JSON)
         try:
             data = json.loads(path.read_bytes())
             require(isinstance(data, dict), "")
@@ -117,7 +119,7 @@ class Folder:
 
         Without `wait`, a folder that another process has is `Busy`.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(timeout=PATIENCE, poll_interval=PATIENCE / 4)
@@ -165,12 +167,18 @@ class Folder:
         return False
 
     def append_log(self, line: Mapping[str, Any]) -> None:
-        with open(self.path / LOG, "a", encoding="utf-8") as file:
+        with named(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+    def sync_log(self) -> None:
+        """Have the disk keep the lines so far: a checkpoint is never there without them, whatever the power does."""
+        with suppress(FileNotFoundError), named(self.path / LOG), open(self.path / LOG, "ab") as file:
+            os.fsync(file.fileno())
 
     def read_log(self) -> list[dict[str, Any]]:
         """The lines so far; one that is still being written is left for the next time."""
         path = self.path / LOG
+        require_plain(path, MOST_LOG)
         try:
             data = path.read_bytes()
         except FileNotFoundError:
@@ -188,18 +196,46 @@ class Folder:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file in one move; whoever reads meets the old one or the new one, and a full disk leaves the old one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     partial = path.parent / f".{path.name}.{HOST}.{os.getpid()}.partial"
     try:
-        with open(partial, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
+        with named(path):
+            with open(partial, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, path)
+            sync_names(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """An error of the disk names this file: one of a write names none, and one of a file that is moved in its place another."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def make_folder(path: Path) -> None:
+    """A folder, and those above it, that will still be there after a power cut."""
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        sync_names(path.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Have the disk keep which files a folder has: a power cut may undo later moves, but none up to now, so that a result is
+    never there without its weights. Where folders cannot be synced, the disk keeps the order of moves by itself.
+    """
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def check_place(folder: Path, what: str) -> None:
@@ -240,7 +276,7 @@ def _abandoned(partial: Path) -> bool:
 def _alive(process: str) -> bool:
     try:
         os.kill(int(process), 0)
-    except (ValueError, ProcessLookupError):
+    except (ValueError, OverflowError, ProcessLookupError):
         return False
     except PermissionError:
         pass

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lengthlab.errors import require
+from lengthlab.store.plain_file import LONGEST_LINE, MOST_LOG, require_plain
+
 FILE = "log.jsonl"
 RECENT = 5
 """So many of the last lines of a phase tell how fast it goes."""
@@ -179,6 +182,7 @@ class Tail:
         if there is None:
             self._start_over()
             return True
+        require_plain(self.path, MOST_LOG)
         with open(self.path, "rb") as file:
             if before is None or there[0] != before[0] or not self._goes_on(file):
                 self._start_over()
@@ -196,6 +200,7 @@ class Tail:
         rest = b""
         while piece := file.read(CHUNK):
             *lines, rest = (rest + piece).split(b"\n")
+            require(len(rest) < LONGEST_LINE, f"{self.path} has a line that is longer than any of ours")
             if lines:
                 self.summary.add(lines)
                 self._offset += sum(map(len, lines)) + len(lines)

@@ -28,6 +28,8 @@ from uuid import uuid4
 T = TypeVar("T")
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 GONE = (errno.ENOENT, errno.ESTALE)
+MOST = 2**20
+"""Bytes of a claim or a heartbeat that are read: far more than there are."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ def carry_out(steps: Steps[T], place: Place) -> T:
             error = trouble
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that somebody put in its place is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 class FolderPlace:
     """A folder that several hosts may see. It needs no locks, and no clock: a file is created by a link to one that is whole,
     which every file system with links does for one of many alone; where there are no links, by exclusive opening.
@@ -129,7 +136,8 @@ class FolderPlace:
 
     def _read(self, path: Path) -> bytes | None:
         try:
-            return path.read_bytes()
+            with open(path, "rb", opener=_without_waiting) as file:
+                return file.read(MOST)
         except OSError as error:
             if error.errno in GONE:  # replaced by another host while it was opened: the next look finds it
                 return None
@@ -172,5 +180,7 @@ class FolderPlace:
 
     def _close(self, fence: Path) -> None:
         """Until it is gone: an owner that is still at work may put another file into it meanwhile."""
+        if fence.is_symlink():  # none of ours: nothing behind it is touched
+            fence.unlink(missing_ok=True)
         while fence.is_dir():
             shutil.rmtree(fence, ignore_errors=True)

@@ -144,6 +144,9 @@ class _Reader:
         try:
             self._unreadable = None
             return self._tail.read()
+        except LabError as error:
+            self._unreadable = str(error)
+            return True
         except OSError as error:
             self._unreadable = f"{self._tail.path}: {error.strerror}"
             return True

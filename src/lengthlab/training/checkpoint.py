@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 
-from lengthlab.errors import LabError
+from lengthlab.errors import LabError, require
 from lengthlab.store import Folder
 from lengthlab.store.folder import CHECKPOINT, WEIGHTS
 from lengthlab.training.state import TrainState
+from lengthlab.training.tensor_file import Misfit, NoTensors, Shape, read_tensors
 
 
 def save_checkpoint(state: TrainState, folder: Folder, seconds: float) -> None:
@@ -31,24 +33,42 @@ def load_checkpoint(state: TrainState, folder: Folder) -> float:
     path = folder.path / CHECKPOINT
     if not path.exists():
         return 0.0
+    bad = f"{path} is truncated or not a checkpoint: remove it to train this run from its start"
     try:
-        with safe_open(path, framework="pt") as file:
-            note = json.loads((file.metadata() or {})["lengthlab"])
+        note, tensors = read_tensors(path, _shapes(state), str(state.device))
         run_id, step, seconds = str(note["run"]), int(note["step"]), float(note["seconds"])
         precision = str(note["precision"])
         looks, spared = int(note.get("looks", 0)), [int(steps) for steps in note.get("spared", state.mastery.spared)]
         slipped = bool(note.get("slipped", False))
-        tensors = load_file(path, device=str(state.device))
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError):
-        raise LabError(f"{path} is truncated or not a checkpoint: remove it to train this run from its start") from None
+    except Misfit:
+        raise LabError(f"{path} does not fit the model of run {state.run.id}: remove it to train from the start") from None
+    except (NoTensors, KeyError, TypeError, ValueError, OverflowError):
+        raise LabError(bad) from None
     if run_id != state.run.id:
         raise LabError(f"{path} belongs to run {run_id}, not to {state.run.id}: move it back where it came from")
+    known = min(step, looks, *spared) >= 0 and step + sum(spared) <= state.run.steps
+    require(known and len(spared) == len(state.mastery.spared) and 0 <= seconds < inf, bad)
     _load(state, tensors, path)
     state.refresh()
     state.step, state.mastery.looks, state.mastery.spared, state.mastery.slipped = step, looks, spared, slipped
     if not precision.endswith(state.precision):
         state.precision = f"{precision}, then {state.precision}"
     return seconds
+
+
+def _shapes(state: TrainState) -> Callable[[str], Shape | None]:
+    """What a checkpoint of this run has under a name."""
+    weights = {name: tuple(value.shape) for name, value in state.network.state_dict().items()}
+    parameters = {name: tuple(value.shape) for name, value in state.network.named_parameters()}
+
+    def wanted(name: str) -> Shape | None:
+        kind, _, rest = name.partition("/")
+        if kind == "weights":
+            return weights.get(rest)
+        key, _, parameter = rest.partition("/")
+        return () if key == "step" and parameter in parameters else parameters.get(parameter)
+
+    return wanted
 
 
 def _load(state: TrainState, tensors: dict[str, torch.Tensor], path: Path) -> None:
@@ -71,9 +91,10 @@ def save_weights(state: TrainState, folder: Folder) -> None:
 
 def load_weights(network: torch.nn.Module, folder: Folder) -> None:
     path = folder.path / WEIGHTS
+    shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     try:
-        network.load_state_dict(load_file(path))
-    except (SafetensorError, OSError, RuntimeError) as error:
+        network.load_state_dict(read_tensors(path, shapes.get)[1])
+    except (Misfit, NoTensors, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         what = f"{path} is missing, truncated or of another model ({reason})"
         raise LabError(f"{what}: put it back, or move the folder away and train the run again") from None

@@ -54,6 +54,7 @@ class Recorder:
 
     def keep(self) -> None:
         """A checkpoint now."""
+        self.folder.sync_log()  # a run that goes on from it does not write these lines again
         save_checkpoint(self.state, self.folder, self.seconds)
         self._saved = monotonic()
 

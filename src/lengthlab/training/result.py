@@ -65,9 +65,11 @@ class Result:
         return network
 
 
-def read_result(folder: Folder, trust: bool = False) -> Result:
-    """A finished run, from its folder; with `trust`, code that lies in it is run where it is needed."""
-    run = read_run(folder, trust)
+def read_result(folder: Folder, trust: bool = False, known: Run | None = None) -> Result:
+    """A finished run, from its folder; with `trust`, code that lies in it is run where it is needed. `known`: the run, where
+    the caller has it; then what the folder says of it is only compared.
+    """
+    run = known if known and same_run(hash_of(_content(folder)), known.id) else read_run(folder, trust)
     data = folder.read_json("result.json")
     try:
         counts = tuple(Count.from_json(count) for count in data["counts"])
@@ -118,12 +120,15 @@ def measure(
     samples: int | Samples = USUAL,
     trust: bool = False,
     watch: Watch | None = None,
+    run: Run | None = None,
 ) -> Result:
-    """A finished run at these lengths too; what was measured before on as many samples is not measured again."""
+    """A finished run at these lengths too; what was measured before on as many samples is not measured again. `run`: what
+    it is, where the caller has it: to make it anew takes longer than to read what it came to.
+    """
     with folder.lock(), refuse_exit():
         if not folder.finished:
             raise LabError(f"run {folder.id} is not finished: train it first")
-        result = read_result(folder, trust)
+        result = read_result(folder, trust, run)
         place = device_named(device)
         for length in lengths:
             result.run.task.check_length(length)
