@@ -216,10 +216,14 @@ def test_a_foreign_checkpoint_in_a_store_is_named_and_left_alone(tmp_path: Path,
     run = end_to_end_run()
     folder = folder_of(tmp_path, run)
     folder.write_json("run.json", run.to_json())
-    folder.write(CHECKPOINT, save({"weights/other": torch.zeros(2)}, metadata=note))
-    with pytest.raises(LabError, match=r"checkpoint\.safetensors is truncated or not a checkpoint"):
-        train(run, tmp_path)
-    assert (folder.path / CHECKPOINT).read_bytes() == save({"weights/other": torch.zeros(2)}, metadata=note)
+    for tensors, what in (
+        ({}, "is truncated or not a checkpoint"),
+        ({"weights/other": torch.zeros(2)}, "does not fit the model"),
+    ):
+        folder.write(CHECKPOINT, save(tensors, metadata=note))
+        with pytest.raises(LabError, match=rf"checkpoint\.safetensors {what}"):
+            train(run, tmp_path)
+        assert (folder.path / CHECKPOINT).read_bytes() == save(tensors, metadata=note)
 
 
 # 6
