@@ -50,7 +50,7 @@ test-objects: .objects/site-packages
 
 # Trackers of others, for real: what they wrote is read back.
 test-trackers: .trackers/site-packages
-	PYTHONPATH=.trackers/site-packages:tests $(BIN)/pytest -W ignore tests/trackers
+	PYTHONPATH=.trackers/site-packages:tests $(BIN)/pytest -n 2 --dist load -W ignore tests/trackers
 
 .trackers/site-packages: tests/trackers/requirements.txt constraints.txt | .venv/test
 	rm -rf $@
@@ -59,7 +59,7 @@ test-trackers: .trackers/site-packages
 
 # Runs on a cluster: Ray with several nodes on this machine, one of them killed, and the jobs of Slurm as processes.
 test-cluster: .cluster/site-packages
-	PYTHONPATH=.cluster/site-packages:tests $(BIN)/pytest -W ignore tests/cluster
+	PYTHONPATH=.cluster/site-packages:tests $(BIN)/pytest -n 2 --dist loadfile -W ignore tests/cluster
 
 .cluster/site-packages: tests/cluster/requirements.txt constraints.txt | .venv/test
 	rm -rf $@

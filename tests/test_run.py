@@ -439,8 +439,7 @@ print(*(Run.from_json(data).id for data in json.load(sys.stdin)))
 """
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_an_id_is_the_same_in_every_process(tmp_path: Path, hash_seed: str) -> None:
+def test_an_id_is_the_same_in_every_process(tmp_path: Path) -> None:
     by_part = replace(RUN, schedule=end_to_end(5, lr={"attention": 0.1, "lstm": 0.2, "rest": 0.3}))
     sent = [RUN, by_part, own_run(tmp_path)]
     (tmp_path / "elsewhere").mkdir()
@@ -448,7 +447,7 @@ def test_an_id_is_the_same_in_every_process(tmp_path: Path, hash_seed: str) -> N
         [sys.executable, "-c", READ_IDS],
         input=json.dumps([run.to_json() for run in sent]),
         cwd=tmp_path / "elsewhere",
-        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        env=os.environ | {"PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,
         check=True,
