@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from command import Call
+from lengthlab.report.published_curves import published_curves, rows_in
 from lengthlab.report.study_site import INDEX, Site, read_site, site_files
 from lengthlab.serve.site import site_app
 
@@ -105,3 +106,9 @@ def test_rows_of_others_are_text_and_run_nothing(call: Call, tmp_path: Path) -> 
     assert written == ["report.html", "study-far.html", "table.csv", "table.json"]
     assert "<img" not in (tmp_path / "out" / INDEX).read_text()
     call("serve", tmp_path / "rows", tmp_path).refused("published rows")
+
+
+def test_a_curve_has_the_training_range_of_the_section_that_its_arm_is_in() -> None:
+    curves, _ = published_curves(rows_in(PUBLISHED / "coupling"))
+    ranges = {(curve.first.task, curve.trained) for curve in curves}
+    assert ranges == {("addition", (1, 30)), ("copy", (1, 40)), ("reverse", (1, 40))}

@@ -9,6 +9,7 @@ from typing import Any
 
 from lengthlab.experiments import studies
 from lengthlab.experiments.size import Size
+from lengthlab.experiments.study import Arm
 from lengthlab.report.curves import Curve
 from lengthlab.report.evidence import Evidence, read_files
 from lengthlab.report.provenance import Origin
@@ -48,10 +49,13 @@ def published_curves(folders: Sequence[Path], study: str = "") -> tuple[list[Cur
     for folder in folders:
         read = read_files(folder)
         found = replace(read, rows=tuple(row for row in read.rows if study in ("", row.experiment)))
-        sizes = {name: _sizes(name) for name in dict.fromkeys(row.experiment for row in found.rows)}
+        sizes: dict[tuple[str, ...], Size | None] = {}
         told = {(row.experiment, row.size) for row in found.rows}
         for row in found.rows:
-            size = sizes[row.experiment].get(row.size)
+            key = (row.experiment, row.size, row.arm, row.model, row.task, row.training)
+            if key not in sizes:
+                sizes[key] = _size_of(row)
+            size = sizes[key]
             several = len([name for name, _ in told if name == row.experiment]) > 1
             title = f"{row.experiment}, {row.size}" if several else row.experiment
             if size:
@@ -61,10 +65,15 @@ def published_curves(folders: Sequence[Path], study: str = "") -> tuple[list[Cur
     return [_curve(rows) for rows in served.values()], list(unknown)
 
 
-def _sizes(name: str) -> dict[str, Size]:
-    """Of studies that are registered: a row may name a file, and to read rows runs no file."""
-    study = studies().get(name)
-    return {size.name: size for size in study.sizes} if study else {}
+def _size_of(row: Row) -> Size | None:
+    """That of the section its arm is in, which may have lengths of its own. Of studies that are registered alone: a row may
+    name a file, and to read rows runs no file.
+    """
+    study = studies().get(row.experiment)
+    size = next((each for each in study.sizes if each.name == row.size), None) if study else None
+    if study is None or size is None:
+        return None
+    return study.size_of(Arm(row.arm, row.model, row.task, row.training), size) or size
 
 
 def _curve(served: Sequence[Served]) -> Curve:
