@@ -77,8 +77,8 @@ class ResultTable:
         return text.getvalue()
 
     def to_json(self) -> str:
-        """As the text of a JSON file: a list of objects."""
-        return json.dumps(self.rows, indent=1)
+        """As the text of a JSON file: a list of objects, one a line."""
+        return "[\n" + ",\n".join(map(json.dumps, self.rows)) + "\n]"
 
     def __repr__(self) -> str:
         """What `lengthlab report` says of them."""
