@@ -15,6 +15,7 @@ from pathlib import Path
 from lengthlab.errors import LabError
 from lengthlab.report.sources import Sources
 from lengthlab.store import Folder, replace_file
+from lengthlab.store.collection import uncollected
 from lengthlab.store.index import FEWEST
 from lengthlab.store.log import identity
 
@@ -25,6 +26,7 @@ WRITES = (".py", ".js", ".css")
 """What writes a report: another version of it writes another."""
 
 
+@uncollected()
 def key_of(found: Sources, command: str) -> str:
     """Of all that a report is made of; empty where there are too few runs to keep it in mind."""
     if len(found.curves) < FEWEST:
