@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from time import perf_counter
 
 from lengthlab.spec.plan import read_plan
@@ -48,12 +49,14 @@ def write(folder: Path, number: int) -> None:
 
 
 def _finish(run: Run, folder: Folder, first: Folder) -> None:
-    """As the first one is, which differs in its rate and seed."""
+    """As the first one is, which differs in its rate and seed; with counts of its own, as they would be."""
     claim(folder, run)
     for name in ("log.jsonl", WEIGHTS):
         folder.write(name, (first.path / name).read_bytes())
-    own = {"run": run.id, "seed": run.seed, "settings": run.settings}
-    folder.write_json("result.json", first.read_json("result.json") | own)
+    result, chance = first.read_json("result.json"), Random(run.id)
+    counts = [count | {"correct": chance.randrange(count["total"] + 1)} for count in result["counts"]]
+    own = {"run": run.id, "seed": run.seed, "settings": run.settings, "counts": counts}
+    folder.write_json("result.json", result | own)
 
 
 def timed(folder: Path, *words: str) -> list[tuple[float, float]]:

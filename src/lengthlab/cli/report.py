@@ -47,8 +47,22 @@ def report(runs: tuple[str, ...], out: Path | None, each_seed: bool, as_json: bo
         raise LabError(f"no finished run in {', '.join(runs)}")
     show(found.curves, as_json, each_seed)
     if not as_json:
-        for path in write_report(found, out or _place(runs[0]), command):
-            say(f"wrote {path}")
+        _keep(found, out or _place(runs[0]), command)
+
+
+def _keep(found: Sources, folder: Path, command: str) -> None:
+    """Write the files, unless they are there already."""
+    from lengthlab.report.made import key_of, made_before, remember
+
+    key = key_of(found, command)
+    before = made_before(folder, key)
+    written = [] if before else write_report(found, folder, command)
+    for path in before:
+        say(f"{path} is as these runs are")
+    for path in written:
+        say(f"wrote {path}")
+    if written:
+        remember(folder, key, written)
 
 
 def _place(name: str) -> Path:

@@ -15,6 +15,7 @@ from lengthlab.cli.pages import say
 from lengthlab.errors import TRACE, LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
+from lengthlab.store.collection import uncollected
 from lengthlab.store.folder import TRACEBACK
 from lengthlab.store.ids import SHORT
 
@@ -82,6 +83,7 @@ def _exit(code: int) -> None:
     raise click.exceptions.Exit(code)
 
 
+@uncollected()
 def show(curves: Sequence[Curve], as_json: bool, each_seed: bool = False) -> None:
     """The rows as JSON, or the page of these runs."""
     from lengthlab.cli.pages import show_page

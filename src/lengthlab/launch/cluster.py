@@ -12,7 +12,7 @@ from typing import Protocol
 from lengthlab.errors import cut, require
 from lengthlab.integrations.trackers import chosen_trackers
 from lengthlab.launch.in_process import Tell
-from lengthlab.launch.local import Outcome, outcome_of, say
+from lengthlab.launch.local import Outcome, outcomes_of, say
 from lengthlab.launch.pack import Pack, packed
 from lengthlab.launch.progress import Progress
 from lengthlab.launch.queue import queue
@@ -82,4 +82,4 @@ def try_all_on(
     shown = Progress(wanted, place.root, heading) if left and progress else nullcontext()
     with tracked(trackers, asked, place.root, say if progress else None), shown as display:
         errors = cluster.train(packs, display.tell if display else lambda failed: None)
-    return [outcome_of(run, place, "auto", errors) for run in runs]
+    return outcomes_of(runs, place, "auto", errors)

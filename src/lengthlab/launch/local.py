@@ -21,10 +21,12 @@ from lengthlab.launch.tracking import tracked
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
+from lengthlab.store.collection import uncollected
+from lengthlab.store.index import Indexes
 from lengthlab.store.status import visible
 from lengthlab.training.examination import examine
 from lengthlab.training.precision import precision_named
-from lengthlab.training.result import Result, claim, measure
+from lengthlab.training.result import Result, claim, kept_result, measure
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def try_all(
         packs = [unfinished] if chosen.type == "cuda" else [[run_id] for run_id in unfinished]
         command = [str(place.root), str(chosen), precision or ""]
         errors |= work([pack for pack in packs if pack], command, number, lambda more: tell(errors | dict(more)))
-    return [outcome_of(run, place, device, errors) for run in runs]
+    return outcomes_of(runs, place, device, errors)
 
 
 def default_workers(device: torch.device) -> int:
@@ -159,6 +161,19 @@ def _shown(runs: Sequence[Run], store: Store, device: torch.device, threads: int
         return
     with Progress(runs, store.root, f"training on {in_words(device, threads)}") as display:
         yield display.tell
+
+
+@uncollected()
+def outcomes_of(runs: Sequence[Run], store: Store, device: str, errors: Mapping[str, str]) -> list[Outcome]:
+    """What became of runs, in their order; what was measured before is only read."""
+    folders = [store.folder(run.id) for run in runs]
+    indexes = Indexes(folders)
+    kept = [kept_result(folder, run, indexes.read_json) for run, folder in zip(runs, folders, strict=True)]
+    indexes.save()
+    return [
+        Outcome(run, known, None) if known else outcome_of(run, store, device, errors)
+        for run, known in zip(runs, kept, strict=True)
+    ]
 
 
 def outcome_of(run: Run, store: Store, device: str, errors: Mapping[str, str]) -> Outcome:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from math import inf
 from typing import Any
 
 from lengthlab.errors import LabError, explain
 from lengthlab.store import Folder
+from lengthlab.store.collection import uncollected
+from lengthlab.store.index import Indexes
 from lengthlab.store.rows import ALL, NO_RESULT, OLD_ALL, Row, rows_in
 from lengthlab.store.settings import called
 
@@ -54,29 +57,37 @@ class Curve:
         return replace(self, rows=tuple(row for row in self.rows if row.length in lengths))
 
     def row(self, length: int, question: str) -> Row | None:
-        return next((row for row in self.rows if (row.length, row.question) == (length, question)), None)
+        return self._by_place.get((length, question))
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[int, str], Row]:
+        """The first, where there are two."""
+        return {(row.length, row.question): row for row in reversed(self.rows)}
 
 
+@uncollected()
 def read_curves(folders: Sequence[Folder], experiment: str = "") -> tuple[list[Curve], list[str]]:
     """The curves of the finished runs, each once, and a line for every folder that gives none."""
     curves: dict[str, Curve] = {}
     problems = []
+    indexes = Indexes(folders)
     for folder in folders:
         if not folder.finished:
             problems.append(f"run {folder.id} is not finished")
             continue
         try:
-            curve = _curve(folder, experiment)
+            curve = _curve(folder, experiment, indexes)
         except (LabError, OSError) as error:
             problems.append(explain(error))
             continue
         if curves.setdefault(curve.first.run, curve) is not curve:
             problems.append(f"{folder.path}: the same run is in {curves[curve.first.run].folder.path}")
+    indexes.save()
     return list(curves.values()), problems
 
 
-def _curve(folder: Folder, experiment: str) -> Curve:
-    result = folder.read_json("result.json")
+def _curve(folder: Folder, experiment: str, indexes: Indexes) -> Curve:
+    result = indexes.read_json(folder, "result.json")
     path = folder.path / "result.json"
     rows = rows_in(result, str(path), experiment)
     try:
@@ -90,7 +101,7 @@ def _curve(folder: Folder, experiment: str) -> Curve:
         _check_made(made)
         portrait = result.get("portrait")
         known = portrait if isinstance(portrait, dict) else {}
-        return Curve(tuple(rows), (shortest, longest), chance, made, folder, _content(folder, result), known)
+        return Curve(tuple(rows), (shortest, longest), chance, made, folder, _content(folder, result, indexes), known)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise LabError(f"{path} is {NO_RESULT}") from None
 
@@ -103,10 +114,10 @@ def _check_made(made: Mapping[str, Any]) -> None:
         raise ValueError
 
 
-def _content(folder: Folder, result: Mapping[str, Any]) -> dict[str, Any]:
+def _content(folder: Folder, result: Mapping[str, Any], indexes: Indexes) -> dict[str, Any]:
     """`run.json`, called by the names that tables have; those alone where it cannot be read."""
     try:
-        content = dict(folder.read_json("run.json"))
+        content = indexes.read_json(folder, "run.json")
     except (LabError, OSError):
         content = {"seed": result["seed"], "lengths": result["lengths"], "batch": result["batch"]}
     return called(content, result["task"], result["model"], result["training"])

@@ -27,6 +27,8 @@ APART = 0.075
 """Ticks that are nearer to each other, as a share of the axis, have no numbers of their own."""
 VISIBLE = 0.03
 """A level that is nearer to chance is not drawn."""
+MOST_SEEDS = 20
+"""Of more seeds no lines are drawn: nobody could tell them apart."""
 
 
 def draw_lines(block: Curves) -> Figure:
@@ -180,9 +182,13 @@ def _looks(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def _draw_seeds(axes: Axes, label: str, series: Series, look: Mapping[str, Any]) -> None:
-    """Each seed thin with its intervals, their mean thick."""
+    """Each seed thin with its intervals, their mean thick; of very many seeds, the band that they lie in."""
     seeds = series.seeds
-    for seed in seeds:
+    if len(seeds) > MOST_SEEDS:
+        bands = [(score.length, *score.spread) for score in series.scores if score.spread]
+        lengths, lowest, highest = zip(*bands, strict=True) if bands else ((), (), ())
+        axes.fill_between(lengths, lowest, highest, color=look["color"], alpha=0.1, lw=0)
+    for seed in seeds if len(seeds) <= MOST_SEEDS else ():
         rows = series.of_seed(seed)
         style = {
             "color": look["color"],
@@ -204,4 +210,6 @@ def caption(entries: Sequence[Entry]) -> str:
     """Which line is what: how seeds differ is one thing, how sure samples make us of each is another."""
     several = any(len(series.seeds) > 1 for entry in entries for series in entry.series)
     seeds = "Thick: the mean over seeds. Thin: each seed, with" if several else "One seed, with"
-    return f"{seeds} Wilson's interval at 95 % over its samples."
+    many = any(len(series.seeds) > MOST_SEEDS for entry in entries for series in entry.series)
+    band = f" A band: from the lowest to the highest of more than {MOST_SEEDS} seeds." if many else ""
+    return f"{seeds} Wilson's interval at 95 % over its samples.{band}"

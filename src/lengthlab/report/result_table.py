@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
@@ -43,11 +45,13 @@ class ResultTable:
     @property
     def rows(self) -> list[dict[str, Any]]:
         columns = self.columns
+        in_order = itemgetter(*columns)
         return [
-            {column: cells.get(column) for column in columns}
+            dict(zip(columns, in_order(cells), strict=True))
             for setting in self._settings
+            for values in [_values(setting)]
             for curve in setting.curves
-            for cells in (_cells(setting, curve, row) for row in curve.rows)
+            for cells in (_cells(setting.name, values, curve, row) for row in curve.rows)
         ]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -77,8 +81,8 @@ class ResultTable:
         return text.getvalue()
 
     def to_json(self) -> str:
-        """As the text of a JSON file: a list of objects."""
-        return json.dumps(self.rows, indent=1)
+        """As the text of a JSON file: a list of objects, one a line."""
+        return "[\n" + ",\n".join(map(json.JSONEncoder().encode, self.rows)) + "\n]"
 
     def __repr__(self) -> str:
         """What `lengthlab report` says of them."""
@@ -87,7 +91,7 @@ class ResultTable:
 
         return as_text(runs_page(self.curves)) if self.curves else "no results"
 
-    @property
+    @cached_property
     def _settings(self) -> list[Setting]:
         return settings_of(self.curves)
 
@@ -113,17 +117,22 @@ def _column(name: str) -> str:
     return f"{name} (setting)" if name in (*LAST, *TOKENS, "run") else name
 
 
-def _cells(setting: Setting, curve: Curve, row: Row) -> dict[str, Any]:
+def _values(setting: Setting) -> dict[str, Any]:
+    """The settings that differ, by column."""
+    return {_column(name): list(value) if isinstance(value, tuple) else value for name, value in setting.values}
+
+
+def _cells(name: str, values: Mapping[str, Any], curve: Curve, row: Row) -> dict[str, Any]:
     """What a row says, by column."""
     low, high = row.interval
-    tokens = {} if row.tokens is None else {"token_accuracy": row.token_accuracy}
+    tokens = {"token_accuracy": None if row.tokens is None else row.token_accuracy}
+    chance = curve.chance_at(row.length, row.question)
     return {
-        **{_column(name): list(value) if isinstance(value, tuple) else value for name, value in setting.values},
-        **{name: getattr(row, name) for name in ("task", "model", "training", "seed", "length", "question", "run")},
-        **{name: getattr(row, name) for name in ("correct", "total", "accuracy", "right_tokens", "tokens")},
-        **tokens,
-        **{"setting": setting.name, "trained_to": curve.trained[1], "chance": curve.chance_at(row.length, row.question)},
-        **{"low": low, "high": high},
+        **values,
+        **{"setting": name, "task": row.task, "model": row.model, "training": row.training, "seed": row.seed, "run": row.run},
+        **{"trained_to": curve.trained[1], "length": row.length, "question": row.question},
+        **{"correct": row.correct, "total": row.total, "right_tokens": row.right_tokens, "tokens": row.tokens},
+        **{"accuracy": row.accuracy, "low": low, "high": high, "chance": chance, **tokens},
     }
 
 

@@ -119,7 +119,7 @@ def one_a_seed(rows: Iterable[Row]) -> tuple[Row, ...]:
     usual = usual_total(found)
     for row in (row for row in found if row.total == usual):
         other = by_seed.setdefault(row.seed, row)
-        if not same_run(other.run, row.run):
+        if other is not row and not same_run(other.run, row.run):
             what = f"{row.arm} {row.model} {row.training}, seed {row.seed}"
             raise LabError(f"two runs claim {what}: {other.run} and {row.run}; leave the rows of one of them out")
     return tuple(by_seed[seed] for seed in sorted(by_seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -65,10 +66,12 @@ def settings_of(curves: Sequence[Curve]) -> list[Setting]:
     for curve in curves:
         groups.setdefault(str(curve.made["settings"]), []).append(curve)
     settings: list[Setting] = []
+    times = Counter[str]()
     for group in groups.values():
         run = group[0].first.run
-        again = sum(told.names[run] == told.names[other.first.first.run] for other in settings)
-        name = f"{told.names[run]} ({again + 1})" if again else told.names[run]  # what differs is in files that nobody can read
+        times[told.names[run]] += 1
+        again = times[told.names[run]]
+        name = f"{told.names[run]} ({again})" if again > 1 else told.names[run]  # what differs is in files that nobody can read
         settings.append(Setting(name, tuple(zip(told.columns, told.values[run], strict=True)), tuple(group)))
     return settings
 

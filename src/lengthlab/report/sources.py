@@ -10,6 +10,7 @@ from lengthlab.report.curves import Curve, read_curves
 from lengthlab.report.evidence import PUBLISHED, place_of
 from lengthlab.report.published_curves import published_curves, rows_in
 from lengthlab.store import Folder, Status, Watch, named_folders
+from lengthlab.store.collection import uncollected
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Sources:
         return [*(f"run {status.run} is not finished" for status in self.statuses), *self.problems]
 
 
+@uncollected()
 def read_sources(names: Sequence[str]) -> Sources:
     """Run folders, stores, and folders of published rows; `published` is what comes with the package, where none is here."""
     places = {name: rows for name in names if (rows := published_folders(name))}

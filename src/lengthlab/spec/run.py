@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from lengthlab.errors import LabError, explain, nearest, require, require_whole
 from lengthlab.memory import FLOAT_BYTES, require_memory
@@ -312,10 +313,20 @@ def _blueprint(model: Any, vocabulary: int) -> nn.Module:
         raise LabError(f"model '{model.name}' cannot be built: {explain(error)}") from error
 
 
+class _Unfilled(TorchFunctionMode):
+    """Weights without numbers are not filled with random ones: for that torch would load its compiler, which takes seconds."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        tensor = args[0] if args else given.get("tensor")
+        fills = getattr(func, "__module__", "") == nn.init.__name__ or func in (torch.Tensor.normal_, torch.Tensor.uniform_)
+        return tensor if fills and isinstance(tensor, torch.Tensor) and tensor.is_meta else func(*args, **given)
+
+
 def _without_numbers(model: AnyModel, vocabulary: int) -> nn.Module | None:
     """The network as shapes alone; none of a model that computes with its weights while it is built."""
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _Unfilled():
             return model.build(vocabulary)
     except Exception as error:  # built with numbers, it is well, or says what is wrong
         if sizes := re.search(r"overflowed with sizes=\[([\d, ]+)\]", str(error)):

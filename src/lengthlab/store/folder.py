@@ -133,9 +133,7 @@ class Folder:
                 wait_for_worker(self.path)
             elif any(True for _ in looks_until_free(self.path)):
                 raise Busy(f"run {self.id} is in the hands of a worker")
-            for partial in self.path.glob(".*.partial"):
-                if _abandoned(partial):
-                    partial.unlink(missing_ok=True)
+            sweep(self.path)
             yield
         finally:
             lock.release()
@@ -264,6 +262,15 @@ def _is_there(place: Path) -> bool:
     return True
 
 
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half written in a folder."""
+    with os.scandir(folder) as found:
+        names = [each.name for each in found if each.name.startswith(".") and each.name.endswith(".partial")]
+    for partial in (folder / name for name in names):
+        if _abandoned(partial):
+            partial.unlink(missing_ok=True)
+
+
 def _abandoned(partial: Path) -> bool:
     """Whether nobody writes this file any more: its process is gone, or, on another machine, has been silent for long."""
     *_, host, process, _ = partial.name.rsplit(".", 3)
@@ -307,15 +314,15 @@ class Store:
 
     def folder(self, run_id: str) -> Folder:
         """Of a run, also where it lies under its short id of version 0.1."""
-        short = self.root / run_id[:SHORT]
-        return Folder(short if not (self.root / run_id).exists() and short.exists() else self.root / run_id)
+        long, short = os.path.join(self.root, run_id), os.path.join(self.root, run_id[:SHORT])
+        return Folder(Path(short if not os.path.exists(long) and os.path.exists(short) else long))
 
     def folders(self) -> list[Folder]:
         """Every run folder, oldest first."""
         require(self.root.is_dir(), f"there is no store at '{self.root}'")
-        found = {path.parent: identity(path) for path in self.root.glob("*/run.json")}
-        there = {path: file[-1] for path, file in found.items() if file}  # one may be removed while we look
-        return [Folder(path) for path in sorted(there, key=there.__getitem__)]
+        found = {name: identity(os.path.join(self.root, name, "run.json")) for name in sorted(os.listdir(self.root))}
+        there = {name: file[-1] for name, file in found.items() if file}
+        return [Folder(self.root / name) for name in sorted(there, key=there.__getitem__)]
 
     def find(self, name: str) -> Folder:
         """The run folder whose id starts so."""

@@ -138,6 +138,33 @@ class Summary:
         if last is not None:
             self.last = _line(last)
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain data.
+
+        >>> summary = Summary()
+        >>> summary.add([b'{"step": 50, "loss": 1.5, "samples_per_second": 80.0}'])
+        >>> Summary.from_json(summary.to_json()) == summary
+        True
+        """
+        last = None if self.last is None else {name: value for name, value in vars(self.last).items() if value is not None}
+        return vars(self) | {"last": last, "pace": [[phase, *pace] for phase, pace in self.pace.items()]}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Summary:
+        """What was written so; ValueError where it can be none."""
+        try:
+            lines, last, paces, notes, foreign = (data[name] for name in ("lines", "last", "pace", "notes", "foreign"))
+            pace = {phase: deque(map(float, recent), maxlen=RECENT) for phase, *recent in paces}
+            line = None if last is None else _line(_checked(last))
+        except (AttributeError, KeyError, TypeError, OverflowError):
+            raise ValueError("not what a log comes to") from None
+        numbers = [lines, foreign or 0, *pace]
+        fast = all(recent and all(SLOWEST < each < FASTEST for each in recent) for recent in pace.values())
+        texts = type(notes) is list and all(type(note) is str for note in notes)
+        if not (fast and texts and all(type(number) is int for number in numbers)):
+            raise ValueError("not what a log comes to")
+        return Summary(lines, line, _accuracy(data.get("accuracy")), pace, notes, foreign)
+
 
 def _parsed(lines: Sequence[bytes]) -> list[dict[str, Any] | None]:
     """Each line, or None for a foreign one. All in one call of the parser where all are ours: that is three times as fast."""
@@ -173,6 +200,11 @@ class Tail:
         self._file: tuple[int, ...] | None = None
         self._offset, self._seam = 0, b""
 
+    @property
+    def begun(self) -> bool:
+        """Whether it was there at the last look."""
+        return self._file is not None
+
     def read(self) -> bool:
         """Whether there was anything to take in. The file is opened only if it is another than last time, or has grown."""
         there = identity(self.path)
@@ -184,11 +216,15 @@ class Tail:
             return True
         require_plain(self.path, MOST_LOG)
         with open(self.path, "rb") as file:
-            if before is None or there[0] != before[0] or not self._goes_on(file):
+            if before is None or there[0] != before[0] or not self._offset or not self._goes_on(file):
                 self._start_over()
             file.seek(self._offset)
             self._take_in(file)
         return True
+
+    def take_over(self, there: tuple[int, ...], summary: Summary) -> None:
+        """What the file of this identity comes to, from somebody who has read it; when it becomes another, it is read whole."""
+        self._file, self.summary = there, summary
 
     def _goes_on(self, file: Any) -> bool:
         """Whether what was read is still there. A file of the same inode may have been written anew."""

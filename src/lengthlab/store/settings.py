@@ -67,11 +67,16 @@ def called(content: Content, task: str, model: str, schedule: str) -> dict[str, 
 
 def name_runs(contents: Mapping[str, Content]) -> Names:
     """Names for runs, from what differs between them; a label that its author gave comes first."""
-    settings = {run: dict(_flat(LEFT_OUT | _versioned(content, contents))) for run, content in contents.items()}
+    kinds = {run: repr([item for item in content.items() if item[0] not in NOT_SETTINGS]) for run, content in contents.items()}
+    distinct: dict[str, Content] = {}  # what seeds share is looked at once
+    for run, content in contents.items():
+        distinct.setdefault(kinds[run], content)
+    settings = {kind: dict(_flat(LEFT_OUT | _versioned(content, distinct))) for kind, content in distinct.items()}
     chosen = _columns(settings)
-    values = {run: tuple(own.get(path) for path in chosen.values()) for run, own in settings.items()}
-    names = {run: _name(chosen, values[run]) or _usual(settings[run]) for run in settings}
-    return Names(tuple(chosen), values, _labelled(names, contents))
+    values = {kind: tuple(own.get(path) for path in chosen.values()) for kind, own in settings.items()}
+    names = {kind: _name(chosen, values[kind]) or _usual(settings[kind]) for kind in settings}
+    named = {run: names[kind] for run, kind in kinds.items()}
+    return Names(tuple(chosen), {run: values[kind] for run, kind in kinds.items()}, _labelled(named, contents))
 
 
 def shown(value: Value) -> str:
@@ -160,8 +165,8 @@ def _differs(path: Path, settings: Mapping[str, Mapping[Path, Value]]) -> bool:
 
 def _partition(path: Path, settings: Mapping[str, Mapping[Path, Value]]) -> Hashable:
     """Which runs are alike in it, whatever its values."""
-    values = [own.get(path) for own in settings.values()]
-    return tuple(values.index(value) for value in values)
+    first: dict[Value, int] = {}
+    return tuple(first.setdefault(own.get(path), place) for place, own in enumerate(settings.values()))
 
 
 def _word(path: Path) -> str:

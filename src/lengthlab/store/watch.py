@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lengthlab.errors import LabError, explain
+from lengthlab.store.collection import uncollected
 from lengthlab.store.folder import CHECKPOINT, Folder, Store
 from lengthlab.store.ids import NOT_CONTENT, hash_of
+from lengthlab.store.index import Indexes
 from lengthlab.store.log import FILE, Summary, Tail, identity
 from lengthlab.store.phases import Phases, phases_in
 from lengthlab.store.rows import ALL, Count
@@ -53,15 +57,19 @@ class Watch:
         self._readers: dict[Path, _Reader] = {}
         self._before: dict[Path, Status] = {}
 
+    @uncollected()
     def look(self, folders: Iterable[Folder] | None = None) -> Look:
         """At the runs that were named at first, or at `folders`."""
         if folders is None:
             folders = self._runs.folders() if isinstance(self._runs, Store) else self._runs
+        folders = list(folders)
+        indexes = Indexes(folder for folder in folders if folder.path not in self._readers)
         self._readers = {folder.path: self._readers.get(folder.path) or _Reader(folder, self._begin) for folder in folders}
         furthest: dict[str, Mapping[int, float]] = {}  # by settings: the seconds of the steps of the run that has come furthest
         for reader in self._readers.values():
-            reader.read()
+            reader.read(indexes)
             furthest[reader.settings] = max(furthest.get(reader.settings, {}), reader.step_seconds, key=len)
+        indexes.save()
         now = {path: reader.status(furthest[reader.settings]) for path, reader in self._readers.items()}
         before, self._before = self._before, now
         changed = [path for path in (*now, *before) if now.get(path) != before.get(path)]
@@ -89,9 +97,9 @@ class _File:
     there: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        self.path = str(self.folder.path / self.name)
+        self.path = os.path.join(self.folder.path, self.name)
 
-    def read(self) -> bool:
+    def read(self, indexes: Indexes) -> bool:
         """Whether it has."""
         before, self.there = self.there, identity(self.path)
         if self.there == before:
@@ -99,7 +107,7 @@ class _File:
         self.data, self.trouble = {}, None
         if self.there is not None:
             try:
-                self.data = self.folder.read_json(self.name)
+                self.data = indexes.read_json(self.folder, self.name)
             except (LabError, OSError) as error:
                 self.trouble = explain(error)
         return True
@@ -112,7 +120,7 @@ class _Reader:
         self.folder, self.id = folder, folder.id
         self.phases, self.settings, self.step_seconds = Phases(), "", dict[int, float]()
         """`step_seconds`: of a step in each phase that was timed, phases counted from 0."""
-        self._held = False
+        self._held, self._begin = False, begin
         self._content, self._result, self._failure = (_File(folder, f"{name}.json") for name in ("run", "result", "failure"))
         self._tail = Tail(folder.path / FILE, begin)
         self._unreadable: str | None = None
@@ -126,30 +134,43 @@ class _Reader:
     def log(self) -> Summary:
         return self._tail.summary
 
-    def read(self) -> None:
+    def read(self, indexes: Indexes) -> None:
         # First who has it, then the files: what a process leaves behind is there before it lets go.
         held, self._held = self._held, self.folder.held
-        content = self._content.read()
+        content = self._content.read(indexes)
         if content:
             self._take_in_content()
-        ended = [file.read() for file in (self._result, self._failure)]
-        log = self._read_log()
+        ended = [file.read(indexes) for file in (self._result, self._failure)]
+        log = self._read_log(indexes)
         if content or log or any(ended) or held != self._held or not self._tail.summary.last:
             self._known = None
         if content or log:
             batch, paces = _number(self._content.data.get("batch")), self._tail.summary.pace
             self.step_seconds = {phase - 1: batch * sum(1 / each for each in pace) / len(pace) for phase, pace in paces.items()}
 
-    def _read_log(self) -> bool:
+    def _read_log(self, indexes: Indexes) -> bool:
         try:
             self._unreadable = None
-            return self._tail.read()
+            return self._tail.read() if self._tail.begun or not self._result.there else self._read_whole_log(indexes)
         except LabError as error:
             self._unreadable = str(error)
             return True
         except OSError as error:
             self._unreadable = f"{self._tail.path}: {error.strerror}"
             return True
+
+    def _read_whole_log(self, indexes: Indexes) -> bool:
+        """Of a finished run; what it comes to is known, or is known from now on."""
+        index, before = indexes.of(self.folder), identity(self._tail.path)
+        there = index.identity(self.folder, FILE) if self._begin is Summary else None
+        known = index.data(self.folder, FILE, there)
+        if known is not None and before is not None:
+            with suppress(ValueError):
+                self._tail.take_over(before, Summary.from_json(known))
+                return True
+        read = self._tail.read()
+        index.add(self.folder, FILE, there, self._tail.summary.to_json())
+        return read
 
     def _take_in_content(self) -> None:
         content = self._content.data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -65,12 +65,17 @@ class Result:
         return network
 
 
-def read_result(folder: Folder, trust: bool = False, known: Run | None = None) -> Result:
+def read_result(
+    folder: Folder,
+    trust: bool = False,
+    known: Run | None = None,
+    read: Callable[[Folder, str], dict[str, Any]] = Folder.read_json,
+) -> Result:
     """A finished run, from its folder; with `trust`, code that lies in it is run where it is needed. `known`: the run, where
-    the caller has it; then what the folder says of it is only compared.
+    the caller has it; then what the folder says of it is only compared. `read`: how its files are, where that is not as usual.
     """
-    run = known if known and same_run(hash_of(_content(folder)), known.id) else read_run(folder, trust)
-    data = folder.read_json("result.json")
+    run = known if known and _holds(folder, known, read) else read_run(folder, trust)
+    data = read(folder, "result.json")
     try:
         counts = tuple(Count.from_json(count) for count in data["counts"])
         return Result(run, folder, counts, tuple(int(end) for end in data.get("ends", run.ends)))
@@ -104,6 +109,29 @@ def read_run(folder: Folder, trust: bool = False) -> Run:
         raise LabError(f"{folder.path}: {error}") from error.__cause__
 
 
+def _holds(folder: Folder, run: Run, read: Callable[[Folder, str], dict[str, Any]]) -> bool:
+    """Whether the folder is that of this run, and so is what lies in it."""
+    return same_run(run.id, folder.id) and hash_of(read(folder, "run.json")) == run.id
+
+
+def kept_result(folder: Folder, run: Run, read: Callable[[Folder, str], dict[str, Any]]) -> Result | None:
+    """What a finished run came to, where it was measured wherever it asks; None where `measure` has something to do, or to say.
+    Files are replaced whole, so that nobody has to be waited for.
+    """
+    try:
+        result = read_result(folder, known=run, read=read) if folder.finished else None
+    except (LabError, OSError):
+        return None
+    return result if result and not _missing(result, run.measured_at, USUAL) else None
+
+
+def _missing(result: Result, lengths: Sequence[int], samples: int | Samples) -> list[int]:
+    """The lengths at which it was not measured on so many samples."""
+    task = result.run.task
+    known = {count.length for count in result.counts if count.total >= samples_at(samples, task, count.length)}
+    return [length for length in dict.fromkeys(lengths) if length not in known]
+
+
 def _content(folder: Folder) -> dict[str, Any]:
     """`run.json`, checked to be that of the run which the folder is named after."""
     content = folder.read_json("run.json")
@@ -134,8 +162,7 @@ def measure(
             result.run.task.check_length(length)
         require_room_to_measure(result.run, lengths)
         task = result.run.task
-        known = {count.length for count in result.counts if count.total >= samples_at(samples, task, count.length)}
-        missing = [length for length in dict.fromkeys(lengths) if length not in known]
+        missing = _missing(result, lengths, samples)
         if not missing:
             return result
         with settled(place):

@@ -1,0 +1,27 @@
+"""Python's collector of garbage, kept still while many objects are made that stay: it would look through all of them, again and
+again, and find nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """While inside, nothing is collected that references alone do not free.
+
+    >>> with uncollected():
+    ...     inside = gc.isenabled()
+    >>> inside, gc.isenabled()
+    (False, True)
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
