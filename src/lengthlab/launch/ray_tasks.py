@@ -8,9 +8,11 @@ nodes, or twice on one, is reported as failed (store/lease.py).
 from __future__ import annotations
 
 import os
+import signal
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
 from types import ModuleType
@@ -25,6 +27,7 @@ from lengthlab.store.lease import HOST, SECONDS
 WAIT_SECONDS = 0.5
 REACH_SECONDS = 5.0
 """Until an address that does not answer is given up; Ray itself would try for ever."""
+ENDING_SECONDS = 2.0
 STOP_SECONDS = 20.0
 """So long tasks that were asked to stop have for the step under way, and for giving their runs back."""
 
@@ -71,15 +74,18 @@ class RayCluster:
             waiting[task.options(num_gpus=int(pack.device != "cpu"), name=f"lengthlab {pack.id}").remote(pack)] = pack
 
         try:
-            for pack in packs:
-                start(pack)
-            while waiting:
-                for done in ray.wait(list(waiting), num_returns=len(waiting), timeout=WAIT_SECONDS)[0]:
-                    pack = waiting.pop(done)
-                    errors |= _answer(ray, done)
-                    if any(run not in errors and not Store(pack.store).folder(run).finished for run in pack.runs):
-                        start(pack)  # its node was asked to stop
-                tell(errors)
+            with _interrupts() as interrupted:
+                for pack in packs:
+                    start(pack)
+                while waiting:
+                    for done in ray.wait(list(waiting), num_returns=len(waiting), timeout=WAIT_SECONDS)[0]:
+                        pack = waiting.pop(done)
+                        errors |= _answer(ray, done)
+                        if any(run not in errors and not Store(pack.store).folder(run).finished for run in pack.runs):
+                            start(pack)  # its node was asked to stop
+                    tell(errors)
+                    if interrupted():
+                        raise KeyboardInterrupt
         finally:
             if waiting:
                 _stop(ray, list(waiting))
@@ -108,12 +114,30 @@ def _answer(ray: ModuleType, done: Any) -> dict[str, str]:
     return dict(answer)
 
 
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Whether there was a Ctrl-C while inside. Raised in the midst of Ray's own code, as it is otherwise, it may get lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    came = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.set())
+    try:
+        yield came.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _stop(ray: ModuleType, tasks: list[Any]) -> None:
-    """Politely: they keep what was learned and give their runs back. What does not, is known by its silence later."""
+    """Politely: they keep what was learned and give their runs back. What does not, is known by its silence later. Those about
+    to end by themselves are let: Ray's driver may crash where a task is cancelled in the moment in which it ends.
+    """
     with suppress(Exception):
-        for task in tasks:
+        _, left = ray.wait(tasks, num_returns=len(tasks), timeout=ENDING_SECONDS)
+        for task in left:
             ray.cancel(task)
-        ray.wait(tasks, num_returns=len(tasks), timeout=STOP_SECONDS)
+        if left:
+            ray.wait(left, num_returns=len(left), timeout=STOP_SECONDS)
 
 
 def _ray() -> ModuleType:
