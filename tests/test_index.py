@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from command import Call
+from lengthlab.report.cache import FILE as MADE
+from lengthlab.report.cache import key_of, made_before
 from lengthlab.report.curves import read_curves
-from lengthlab.report.made import FILE as MADE
-from lengthlab.report.made import key_of, made_before
 from lengthlab.report.sources import read_sources
 from lengthlab.store import Folder, Status, Store, Watch
 from lengthlab.store.holders import holders_of

@@ -50,7 +50,7 @@ def figure(name: str, runs: tuple[str, ...], out: Path, width: float, questions:
     from lengthlab.report.paper import FIGURES, FORMS, Wanted, paper_figure
     from lengthlab.report.sources import read_sources
     from lengthlab.store import check_place
-    from lengthlab.store.folder import replace_file
+    from lengthlab.store.disk import replace_file
 
     require(name in FIGURES, f"there is no figure '{name}': one of {', '.join(FIGURES)}")
     form = out.suffix.lstrip(".").lower()

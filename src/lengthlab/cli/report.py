@@ -52,7 +52,7 @@ def report(runs: tuple[str, ...], out: Path | None, each_seed: bool, as_json: bo
 
 def _keep(found: Sources, folder: Path, command: str) -> None:
     """Write the files, unless they are there already."""
-    from lengthlab.report.made import key_of, made_before, remember
+    from lengthlab.report.cache import key_of, made_before, remember
 
     key = key_of(found, command)
     before = made_before(folder, key)

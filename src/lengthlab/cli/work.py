@@ -15,8 +15,8 @@ from lengthlab.cli.pages import say
 from lengthlab.errors import TRACE, LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
 from lengthlab.store import Store
-from lengthlab.store.collection import uncollected
 from lengthlab.store.folder import TRACEBACK
+from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.ids import SHORT
 
 if TYPE_CHECKING:

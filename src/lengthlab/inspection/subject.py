@@ -16,8 +16,8 @@ from lengthlab.memory import FLOAT_BYTES, require_memory
 from lengthlab.models import AnyModel
 from lengthlab.models.module import Module, makes_module, needs_vocabulary
 from lengthlab.registry import look_up, registered
+from lengthlab.spec.blueprint import blueprint_of
 from lengthlab.spec.hints import argument_hints
-from lengthlab.spec.run import blueprint_of
 from lengthlab.spec.seeds import seed_for
 from lengthlab.spec.source import is_reference, load_reference
 from lengthlab.spec.toml import chosen_table, make

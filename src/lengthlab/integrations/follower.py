@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from lengthlab.errors import LabError, cut, explain
 from lengthlab.integrations.trackers import TRACKERS, Tracked, Tracker
 from lengthlab.store import Folder, Store
-from lengthlab.store.folder import replace_file
+from lengthlab.store.disk import replace_file
 from lengthlab.store.ids import SHORT
 from lengthlab.store.log import FILE, Summary, Tail
 from lengthlab.store.rows import Count

@@ -80,14 +80,31 @@ class TensorBoard:
         self._writers.pop(run.id).close()
 
 
-class Trackio:
+class Logged:
+    """What trackio and wandb have in common: runs that are told rows by step."""
+
+    def __init__(self) -> None:
+        self._runs = dict[str, Any]()
+
+    def write(self, run: Tracked, step: int, values: Mapping[str, float]) -> None:
+        self._runs[run.id].log(dict(values), step=step)
+
+    def flush(self, run: Tracked) -> None:
+        """Rows are kept as they come, here or in a process of the tracker's own."""
+
+    def conclude(self, run: Tracked, step: int, counts: Sequence[Count]) -> None:
+        self.write(run, step, by_name(counts))
+
+
+class Trackio(Logged):
     """A database for all runs, in TRACKIO_DIR if that is set."""
 
     def __init__(self, place: Path) -> None:
         os.environ.setdefault("TRACKIO_DIR", str(place.absolute()))  # it is read when trackio is imported
         import trackio
 
-        self._init, self._runs = trackio.init, dict[str, Any]()
+        super().__init__()
+        self._init = trackio.init
 
     def open(self, run: Tracked) -> None:
         project = os.environ.get("TRACKIO_PROJECT", PROJECT)
@@ -95,26 +112,18 @@ class Trackio:
         # In a context of its own: in one that has an open run, trackio would end that first.
         self._runs[run.id] = Context().run(self._init, project, **words, auto_log_gpu=False, auto_log_cpu=False)
 
-    def write(self, run: Tracked, step: int, values: Mapping[str, float]) -> None:
-        self._runs[run.id].log(dict(values), step=step)
-
-    def flush(self, run: Tracked) -> None:
-        """It keeps every row as it comes."""
-
-    def conclude(self, run: Tracked, step: int, counts: Sequence[Count]) -> None:
-        self.write(run, step, by_name(counts))
-
     def close(self, run: Tracked, finished: bool) -> None:
         self._runs.pop(run.id).finish()
 
 
-class Wandb:
+class Wandb(Logged):
     """A folder for each run, offline unless WANDB_MODE says otherwise; in WANDB_DIR if that is set."""
 
     def __init__(self, place: Path) -> None:
         import wandb
 
-        self._place, self._init, self._runs = place, wandb.init, dict[str, Any]()
+        super().__init__()
+        self._place, self._init = place, wandb.init
         words = {"console": "off", "silent": True, "disable_git": True, "disable_code": True}
         self._settings = wandb.Settings(**words, x_disable_stats=True)
 
@@ -131,15 +140,6 @@ class Wandb:
             reinit="create_new",
             settings=self._settings,
         )
-
-    def write(self, run: Tracked, step: int, values: Mapping[str, float]) -> None:
-        self._runs[run.id].log(dict(values), step=step)
-
-    def flush(self, run: Tracked) -> None:
-        """Its own process keeps what it was given."""
-
-    def conclude(self, run: Tracked, step: int, counts: Sequence[Count]) -> None:
-        self.write(run, step, by_name(counts))
 
     def close(self, run: Tracked, finished: bool) -> None:
         self._runs.pop(run.id).finish(exit_code=0 if finished else 1)

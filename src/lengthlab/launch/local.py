@@ -21,7 +21,7 @@ from lengthlab.launch.tracking import tracked
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Store
-from lengthlab.store.collection import uncollected
+from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.index import Indexes
 from lengthlab.store.status import visible
 from lengthlab.training.examination import examine

@@ -11,7 +11,7 @@ from typing import Any
 
 from lengthlab.errors import LabError, explain
 from lengthlab.store import Folder
-from lengthlab.store.collection import uncollected
+from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.index import Indexes
 from lengthlab.store.rows import ALL, NO_RESULT, OLD_ALL, Row, rows_in
 from lengthlab.store.settings import called

@@ -10,7 +10,7 @@ from lengthlab.report.curves import Curve, read_curves
 from lengthlab.report.evidence import PUBLISHED, place_of
 from lengthlab.report.published_curves import published_curves, rows_in
 from lengthlab.store import Folder, Status, Watch, named_folders
-from lengthlab.store.collection import uncollected
+from lengthlab.store.garbage_collection import uncollected
 
 
 @dataclass(frozen=True)

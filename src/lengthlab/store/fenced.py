@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from lengthlab.errors import LabError
-from lengthlab.store.folder import CHECKPOINT, Busy, Folder, Store, named, sync_names
+from lengthlab.store.disk import named, sync_names
+from lengthlab.store.folder import CHECKPOINT, Busy, Folder, Store
 from lengthlab.store.lease import Lease
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.place import GONE

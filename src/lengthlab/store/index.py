@@ -22,7 +22,8 @@ from time import time_ns
 from typing import Any
 
 from lengthlab.errors import LabError
-from lengthlab.store.folder import Folder, replace_file, sweep
+from lengthlab.store.disk import replace_file, sweep
+from lengthlab.store.folder import Folder
 from lengthlab.store.log import identity
 from lengthlab.store.plain_file import require_plain
 

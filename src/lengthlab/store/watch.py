@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lengthlab.errors import LabError, explain
-from lengthlab.store.collection import uncollected
 from lengthlab.store.folder import CHECKPOINT, Folder, Store
+from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.ids import NOT_CONTENT, hash_of
 from lengthlab.store.index import Indexes
 from lengthlab.store.log import FILE, Summary, Tail, identity

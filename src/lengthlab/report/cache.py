@@ -15,7 +15,7 @@ from pathlib import Path
 from lengthlab.errors import LabError
 from lengthlab.report.sources import Sources
 from lengthlab.store import Folder, replace_file
-from lengthlab.store.collection import uncollected
+from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.index import FEWEST
 from lengthlab.store.log import identity
 
