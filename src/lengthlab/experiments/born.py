@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lengthlab.spec.run import Run
     from lengthlab.tasks import Task
 
-GPU = Size("gpu", (5, 50), tuple(range(10, 151, 10)), gpu=True, bins=(50, 100, 150))
+GPU = Size("gpu", (5, 50), tuple(range(8, 151, 5)), gpu=True, bins=(50, 100, 150))
 CPU = Size("cpu", (3, 20), (5, 10, 15, 20, 25, 30, 35, 40), bins=(20, 40))
 SUCCESS = 0.995
 """In the paper all of 2,000 samples; of our 5,000 a few may be wrong."""
@@ -52,7 +52,7 @@ class Kind:
 
     def alphabet(self, size: Size) -> int:
         """Unique letters are as many as the longest sequence has."""
-        return max(size.lengths) if self.letters == "unique" else 5
+        return size.longest if self.letters == "unique" else 5
 
     def made(self, size: Size) -> Task:
         letters: dict[str, Any] = {"letters": self.letters} if self.letters else {}

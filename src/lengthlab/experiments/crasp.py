@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lengthlab.spec.run import Run
     from lengthlab.tasks import Task
 
-GPU = Size("gpu", (4, 50), tuple(range(10, 151, 10)), gpu=True, bins=(50, 100, 150))
+GPU = Size("gpu", (4, 50), tuple(range(8, 151, 5)), gpu=True, bins=(50, 100, 150))
 CPU = Size("cpu", (4, 20), (5, 10, 15, 20, 25, 30, 35, 40), bins=(20, 40))
 
 

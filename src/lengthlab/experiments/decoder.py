@@ -61,8 +61,7 @@ def rows_for(task: Task, size: Size) -> int:
     """So many rows a table of positions needs for the longest sequence that is measured, a multiple of ten. An answer of
     unknown length is no longer than what was read.
     """
-    longest = max(size.lengths)
-    return -(-(task.tokens(longest) or 2 * longest + 3) // 10) * 10
+    return -(-(task.tokens(size.longest) or 2 * size.longest + 3) // 10) * 10
 
 
 def task_named(name: str, parameters: Mapping[str, Any]) -> Task:

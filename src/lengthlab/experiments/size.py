@@ -12,7 +12,8 @@ from lengthlab.errors import require
 class Size:
     """`trained`: the shortest and the longest training length. `lengths`: where arms are measured. `gpu`: it takes one.
     `chance`: how often a guess is right, by question, for figures; not drawn if empty. `bins`: where the lengths of a bin are
-    shown as one, the longest length of each bin, the training range among them.
+    shown as one, the longest length of each bin, the training range among them; lengths in the middle of equal parts of a bin
+    stand for all that are in it, where the last ones of each part would tell of its worse end.
 
     >>> size = Size("gpu", trained=(5, 50), lengths=(25, 50, 75, 100), bins=(50, 100))
     >>> size.shown, size.in_bin(100)
@@ -40,6 +41,11 @@ class Size:
     def shown(self) -> tuple[int, ...]:
         """The lengths of tables, claims and figures."""
         return self.bins or self.lengths
+
+    @property
+    def longest(self) -> int:
+        """What a model must be able to read: no sequence is longer."""
+        return max((*self.lengths, *self.bins))
 
     def in_bin(self, shown: int) -> tuple[int, ...]:
         """The measured lengths that a shown one stands for."""
