@@ -80,7 +80,7 @@ RECIPES = {
     "absolute": {
         **dict.fromkeys(KIND, LARGE),
         **dict.fromkeys(("UL", "UR"), SMALL),
-        "UF": Recipe(2, 4, 64, 30_000, batch=64),
+        "UF": Recipe(2, 4, 64, 16_000, peak=3e-3, batch=64),
         "UB": Recipe(2, 1, 64, 12_000),
         **dict.fromkeys(("NLFirst", "NRFirst"), Recipe(4, 4, 64, 8_000)),
     },

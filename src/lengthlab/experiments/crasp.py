@@ -56,7 +56,7 @@ COUNTS = Recipe(2, 4, 256, 8_000, peak=3e-4)
 LARGE = Recipe(4, 4, 256, 16_000, peak=1e-4, batch=64)
 KINDS = (
     Kind("binary majority", "binary-majority", PROMISED, Recipe(1, 1, 16, 4_000), (1, 0.9999, 0.9996), (1, 1, 1)),
-    Kind("unique copy", "copy", PROMISED, Recipe(2, 4, 64, 30_000, batch=64), (1, 0.9986, 0.9874), (1, 0.18, 0),
+    Kind("unique copy", "copy", PROMISED, Recipe(2, 4, 64, 16_000, peak=3e-3, batch=64), (1, 0.9986, 0.9874), (1, 0.18, 0),
          {"letters": "unique"}, "150 unique letters"),
     Kind("sort", "sort", PROMISED, Recipe(1, 2, 256, 8_000), (1, 0.9996, 0.9937), (1, 0.998, 0.806), alphabet="150 numbers"),
     Kind("repeated copy", "copy", DENIED, LARGE, (1, 0.2555, 0), (1, 0.28, 0),
