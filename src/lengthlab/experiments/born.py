@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lengthlab.spec.run import Run
     from lengthlab.tasks import Task
 
-GPU = Size("gpu", (5, 50), tuple(range(8, 151, 5)), gpu=True, bins=(50, 100, 150))
+GPU = Size("gpu", (5, 50), tuple(range(10, 151, 10)), gpu=True, bins=(50, 100, 150))
 CPU = Size("cpu", (3, 20), (5, 10, 15, 20, 25, 30, 35, 40), bins=(20, 40))
 SUCCESS = 0.995
 """In the paper all of 2,000 samples; of our 5,000 a few may be wrong."""
@@ -80,7 +80,7 @@ RECIPES = {
     "absolute": {
         **dict.fromkeys(KIND, LARGE),
         **dict.fromkeys(("UL", "UR"), SMALL),
-        "UF": Recipe(2, 4, 64, 16_000, peak=3e-3, batch=64),
+        "UF": Recipe(2, 4, 64, 30_000, batch=64),
         "UB": Recipe(2, 1, 64, 12_000),
         **dict.fromkeys(("NLFirst", "NRFirst"), Recipe(4, 4, 64, 8_000)),
     },
