@@ -218,7 +218,8 @@ def test_a_step_of_hierarchical_attention_is_captured_as_a_graph() -> None:
 
     def step() -> list[Tensor]:
         out = module(x)
-        return [out, *torch.autograd.grad(out.square().sum(), [x, *module.parameters()])]
+        gradients = torch.autograd.grad(out.square().sum(), [x, *module.parameters()])
+        return [out.detach(), *gradients]  # a graph that is kept alive would belong to the stream that captured it
 
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
