@@ -1,6 +1,6 @@
 """How fast the live page is with 500 runs of 10,000 log lines, and whether memory stays flat: measured, not tested.
 
-PYTHONPATH=.browser/site-packages:tests .venv/bin/python tests/browser/live_speed.py [lines of an hour]
+PYTHONPATH=.browser/site-packages:tests .venv/bin/python tests/browser/live_speed.py [lines of an hour [seconds of that hour]]
 
 On a machine that others use, seconds of a clock tell about the others, too; so seconds of a core are told beside them: of the
 server, of the page, and of the browser's process that draws it, where no GPU does.
@@ -111,15 +111,16 @@ def memory(page: Page, process: int) -> str:
     return f"server {int(resident.split()[1]) / 1e3:.0f} MB, page {heap:.1f} MB and {nodes:,} elements"
 
 
-def an_hour(page: Page, server: int, folders: Sequence[Folder], updates: int, step: int) -> None:
-    """So many updates of ten runs, each as soon as the one before was seen."""
+def an_hour(page: Page, server: int, folders: Sequence[Folder], updates: int, step: int, seconds: float) -> None:
+    """So many updates of ten runs over so many seconds; each as soon as the one before was seen, where these are too few."""
     began, costs, took = time.perf_counter(), Costs(page, server), []
     print(f"before: {memory(page, server)}")
     for number in range(1, updates + 1):
         took.append(update(page, folders, step + number))
+        time.sleep(max(0.0, began + number * seconds / updates - time.perf_counter()))
         if number % -(-updates // 4) == 0 or number == updates:
-            seconds = time.perf_counter() - began
-            print(f"after {number} updates of {len(folders)} runs in {seconds:.0f} s: {memory(page, server)}")
+            passed = time.perf_counter() - began
+            print(f"after {number} updates of {len(folders)} runs in {passed:.0f} s: {memory(page, server)}", flush=True)
     print(f"these updates: median {median(took):.0f} ms, slowest {max(took):.0f} ms; {costs.each(updates)}")
 
 
@@ -132,7 +133,7 @@ def finishes(page: Page, folder: Path, under_way: Sequence[Folder]) -> None:
     print(f"a run that finishes is in the overview after {1000 * (time.perf_counter() - began):.0f} ms")
 
 
-def main(lines: int) -> None:
+def main(lines: int = 12_000, seconds: float = 0.0) -> None:
     with TemporaryDirectory() as folder, ExitStack() as held, sync_playwright() as playwright:
         under_way = write_store(Path(folder) / "runs")
         for each in under_way:
@@ -150,10 +151,10 @@ def main(lines: int) -> None:
             took = [update(page, under_way[-count:], step := step + 1) for _ in range(20)]
             told = f"median {median(took):.0f} ms, slowest {max(took):.0f} ms; {costs.each(20)}"
             print(f"an update of {count} of {UNDER_WAY}: {told}; load {os.getloadavg()[0]:.1f}")
-        an_hour(page, server.process_id, under_way[-10:], lines // 10, step)
+        an_hour(page, server.process_id, under_way[-10:], lines // 10, step, seconds)
         finishes(page, Path(folder), under_way)
         browser.close()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 12_000)
+    main(*map(int, sys.argv[1:]))
