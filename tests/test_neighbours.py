@@ -25,11 +25,13 @@ from lengthlab.spec.run import Run
 from lengthlab.store.rows import ALL, Row, read_rows
 from lengthlab.tasks import IGNORE
 from lengthlab.theory import verdict
+from lengthlab.theory.guarantee import uses_positions
 from lengthlab.training.state import TrainState
 from small_runs import CPU
 
 STUDIES = (BORN, CRASP, COUPLING)
 SIZES = [(study, size) for study in STUDIES for size in study.sizes]
+WITHOUT = {f"{name}, none" for name in crasp.PLACED}
 every_size = pytest.mark.parametrize(("study", "size"), SIZES, ids=[f"{study.name}, {size.name}" for study, size in SIZES])
 
 
@@ -40,10 +42,15 @@ def test_every_arm_is_the_run_it_is_named_after_with_the_verdict_of_theory(study
     for arm, run in runs[: len(runs) // 2]:
         assert (arm.model, arm.task, arm.training) == (run.model.name, run.task.name, run.schedule.name)
         about = dict(study_arm(study, size, arm).about)
-        assert about["theory"] == str(verdict(run.task))
+        assert about["theory"] == str(verdict(run.task)) + " with positions" * (arm.name in WITHOUT)
         assert study is COUPLING or about["alphabet"].split()[0] == str(letters_of(run))
         assert Run.from_json(run.to_json()) == run
         assert run.evaluate[-1] >= 1.5 * run.lengths[1]
+
+
+def test_without_positions_only_programs_that_do_without_them_are_promises() -> None:
+    programs = {name: verdict(kind.made()).program for name, kind in crasp.KIND.items()}
+    assert {name for name, program in programs.items() if program and uses_positions(program)} == set(crasp.PLACED)
 
 
 def study_arm(study: Study, size: Size, arm: Arm) -> Arm:
