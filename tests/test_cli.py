@@ -31,8 +31,8 @@ from lengthlab.store import Store
 from scripts import start_command
 
 COMMANDS = (
-    *("demo", "train", "launch", "worker", "status", "reproduce", "evaluate", "report", "figure", "serve", "delay", "check"),
-    *("tasks", "models", "experiments"),
+    *("demo", "train", "launch", "worker", "status", "fetch", "reproduce", "evaluate", "report", "figure", "serve", "delay"),
+    *("check", "tasks", "models", "experiments"),
 )
 EXAMPLES = Path(__file__).parent.parent / "examples"
 COLUMNS = (

@@ -3,71 +3,21 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import signal
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from command import Call
-from lengthlab.cli import main
 from lengthlab.launch.queue import queue
 from lengthlab.store import Store
 from lengthlab.store.holders import holders_of
 from lengthlab.training import train
 from small_runs import counts, end_to_end_run, files_in, folder_of, identical, learned, wait_for, weights
+from store_workers import CHECKPOINT_OFTEN, SLOW, Worker, start
 
 RUNS = [end_to_end_run(steps=60, seed=seed) for seed in (100, 101, 102, 103)]
 LONG = end_to_end_run(steps=300, seed=100)
-LEASE = 1.5
-
-CHECKPOINT_OFTEN = """
-from lengthlab.training import recorder
-recorder.FIRST_CHECKPOINT_SECONDS = recorder.CHECKPOINT_SECONDS = 0.05"""
-SLOW = """
-import time
-from lengthlab.training.state import TrainState
-advance = TrainState.advance
-def slow(state):
-    time.sleep(0.02)
-    return advance(state)
-TrainState.advance = slow"""
-
-
-@dataclass(frozen=True)
-class Worker:
-    process: multiprocessing.process.BaseProcess
-    said: Path
-
-    def send(self, number: int) -> None:
-        assert self.process.pid is not None
-        os.kill(self.process.pid, number)
-
-    def wait(self) -> tuple[int | None, str]:
-        """Its exit code and what it said."""
-        self.process.join(120)
-        return self.process.exitcode, self.said.read_text()
-
-
-def start(store: Path, host: str, before: str = "", lease: float = LEASE) -> Worker:
-    """`lengthlab worker STORE --host …`, forked from a process that has imported torch; `before` is Python to do first."""
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["lengthlab.training.engine", "torch._dynamo"])
-    said = store.parent / f"{host}.txt"
-    words = ("worker", str(store), "--device", "cpu", "--host", host, "--lease", str(lease))
-    process = forks.Process(target=_be, args=(str(said), before, words), daemon=True)
-    process.start()
-    return Worker(process, said)
-
-
-def _be(said: str, before: str, words: tuple[str, ...]) -> None:
-    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    exec(before, {})
-    sys.argv[:] = ["lengthlab", *words]
-    main()
 
 
 def claims_of(store: Path, run: str) -> list[str]:

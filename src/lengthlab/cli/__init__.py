@@ -15,6 +15,7 @@ from lengthlab.cli.check import check
 from lengthlab.cli.delay import delay
 from lengthlab.cli.demo import demo
 from lengthlab.cli.evaluate import evaluate
+from lengthlab.cli.fetch import fetch
 from lengthlab.cli.figure import figure
 from lengthlab.cli.guarantee import guarantee
 from lengthlab.cli.launch import launch
@@ -41,8 +42,8 @@ def cli() -> None:
 
 
 COMMANDS = (
-    *(demo, train, launch, worker, status, reproduce, evaluate, why, report, figure, serve, bench, delay, check, guarantee),
-    *(rules, tasks, models, experiments),
+    *(demo, train, launch, worker, status, fetch, reproduce, evaluate, why, report, figure, serve, bench, delay, check),
+    *(guarantee, rules, tasks, models, experiments),
 )
 for command in COMMANDS:
     cli.add_command(command)

@@ -11,6 +11,7 @@ import click
 from lengthlab.errors import require
 from lengthlab.integrations.trackers import TRACKERS
 from lengthlab.store import check_place
+from lengthlab.store.place import is_address
 
 DEFAULT_STORE = "runs"
 
@@ -24,6 +25,14 @@ class Place(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Shared(Place):
+    """A store that many machines share: a folder, or the address of an object store."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if is_address(str(value)) else super().convert(value, param, ctx)
+
+
+shared = click.argument("store", type=Shared(exists=True, file_okay=False), metavar="STORE")
 store = click.option(
     "--store", default=DEFAULT_STORE, show_default=True, type=Place(), metavar="FOLDER", help="Where runs are kept."
 )

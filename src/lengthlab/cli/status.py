@@ -11,15 +11,16 @@ from lengthlab.cli.pages import say
 
 
 @click.command()
-@click.argument("store", type=options.Place(exists=True, file_okay=False), metavar="STORE")
+@options.shared
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def status(store: str, as_json: bool) -> None:
     """Where the runs of a store are, which worker has which, and why runs failed."""
-    from lengthlab.store import Store
+    from lengthlab.store.copies import to_look_at
     from lengthlab.store.holders import holders_of
     from lengthlab.store.status import duration
 
-    found = holders_of(Store(store))
+    with to_look_at(store) as folder:
+        found = holders_of(folder)
     if as_json:
         click.echo(json.dumps(found.to_json(), indent=1))
         return

@@ -10,7 +10,7 @@ from lengthlab.store.lease import HOST, SECONDS
 
 
 @click.command()
-@click.argument("store", type=options.Place(exists=True, file_okay=False), metavar="STORE")
+@options.shared
 @options.device
 @options.precision
 @click.option("--watch", is_flag=True, help="Go on for ever: wait for new runs when there are none.")
@@ -24,7 +24,8 @@ from lengthlab.store.lease import HOST, SECONDS
     help="Seconds without a sign of life after which others take over.",
 )
 def worker(store: str, device: str, precision: str | None, watch: bool, trust: bool, host: str, lease: float) -> None:
-    """Train runs of a store that are not finished, beside any number of other workers, on any machine that sees the folder.
+    """Train runs of a store that are not finished, beside any number of other workers, on any machine that sees the
+    folder. STORE may be an object store, s3://bucket/runs, too: then that is all they share.
 
     \b
     lengthlab train sweep.toml --queue --store /shared/runs    once
@@ -41,9 +42,9 @@ def worker(store: str, device: str, precision: str | None, watch: bool, trust: b
 
     chosen = device_named(device)
     me = Owner(host, seconds=lease)
-    say(f"worker {me.id} on {host}, {in_words(chosen, 1)}", err=True)
     claiming = ClaimingWorker(store, chosen, precision_named(precision, chosen), me, trust, lambda line: say(line, err=True))
     claiming.store.prepare()
+    say(f"worker {me.id} on {host}, {in_words(chosen, 1)}", err=True)
     tally = claiming.work(watch)
     say(
         f"nothing is left to do: {tally.trained} trained, {tally.taken_over} of them taken over, {tally.failed} failed",

@@ -1,8 +1,8 @@
 """A worker that finds its runs in a store: it claims unfinished ones by leases (store/lease.py), trains as many side by side as
 its device has room for, and goes on until nothing is left that it could do.
 
-Any number of workers, on any host that sees the folder; the store is all they share. A run that fails is tried again on other
-hosts, and parked when it has failed on three.
+Any number of workers, on any host that sees the folder, or reaches the object store; the store is all they share. A run that
+fails is tried again on other hosts, and parked when it has failed on three.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import torch
 from lengthlab.device import in_words
 from lengthlab.errors import LabError, explain
 from lengthlab.spec.run import Run
+from lengthlab.store.bucket import leased_store
 from lengthlab.store.fenced import LeasedStore, Lost
-from lengthlab.store.lease import BEATS, FINISHED, Lease, Leases, Owner, Past, names_in
-from lengthlab.store.place import FolderPlace, carry_out
+from lengthlab.store.lease import BEATS, FINISHED, WORKERS, Lease, Leases, Owner, Past, names_in
+from lengthlab.store.place import Remove, carry_out
 from lengthlab.training.engine import Engine
 from lengthlab.training.footprint import require_room
 from lengthlab.training.precision import Precision
@@ -51,7 +52,7 @@ class ClaimingWorker:
 
     def __init__(
         self,
-        store: str | os.PathLike[str],
+        store: str | os.PathLike[str] | LeasedStore,
         device: torch.device,
         precision: Precision,
         me: Owner,
@@ -60,9 +61,10 @@ class ClaimingWorker:
         only: Collection[str] | None = None,
     ) -> None:
         """`only`: the folders of the store that it works on; all of them if it is not told."""
-        self.store, self.device, self.precision, self.me = LeasedStore(store), device, precision, me
+        self.store = store if isinstance(store, LeasedStore) else leased_store(store)
+        self.device, self.precision, self.me = device, precision, me
         self.trust, self.say, self.only, self.tally = trust, say, only, Tally()
-        self._leases, self._place = Leases(me, monotonic), FolderPlace(self.store.root)
+        self._leases, self._place = Leases(me, monotonic), self.store.place
         self._random = random.Random(me.id)
         self._over: set[str] = set()
         """Runs that this worker can do nothing for: finished, parked, failed on this host, too large for the device."""
@@ -123,11 +125,10 @@ class ClaimingWorker:
 
     def _claimed(self, name: str) -> Run | None:
         """The run in this folder, if it is one to do, and ours now."""
-        folder = self.store.folder(name)
-        if folder.finished or not (folder.path / "run.json").exists():
-            self._over.add(name)
-            return None
         try:
+            if not self.store.waits(name):
+                self._over.add(name)
+                return None
             past = carry_out(self._leases.past(name), self._place)
             if past.parked or self.me.host in past.hosts:
                 self._leave_alone(name, _story(past))
@@ -139,7 +140,7 @@ class ClaimingWorker:
             if free.parked:  # by the end of whoever had it
                 self._leave_alone(name, _story(free))
                 return None
-            run = read_run(folder, self.trust)
+            run = read_run(self.store.folder(name), self.trust)
             require_room(run, str(self.device))
             lease = carry_out(self._leases.claim(name, free), self._place)
         except LabError as error:
@@ -152,7 +153,12 @@ class ClaimingWorker:
         return self._taken(run, lease, past) if lease else None
 
     def _taken(self, run: Run, lease: Lease, past: Past) -> Run | None:
-        self.store.leases[lease.run] = lease
+        try:
+            self.store.take(lease)
+        except (Lost, OSError):
+            with suppress(OSError):
+                self._end(lease.run)
+            return None
         if self.store.folder(lease.run).finished:  # while we looked
             self._end(lease.run)
             return None
@@ -195,7 +201,7 @@ class ClaimingWorker:
         """Whether it was ours to the end, which is that of the run."""
         lease, why = self.store.leases.pop(name), self._errors.pop(name, "")
         finished = self.store.folder(name).finished
-        self.store.kept.discard(name)
+        self.store.forget(name)
         ours = carry_out(self._leases.end(lease, "finished" if finished else "failed" if why else "released", why), self._place)
         return finished and ours
 
@@ -227,7 +233,8 @@ class ClaimingWorker:
             over.set()
             wake.set()
             heart.join()
-            (self.store.root / ".workers" / self.me.id).unlink(missing_ok=True)
+            with suppress(OSError):
+                self._place.do(Remove(f"{WORKERS}/{self.me.id}"))
 
 
 def _story(past: Past) -> str:

@@ -10,9 +10,9 @@ from lengthlab.device import AUTO, device_named
 from lengthlab.errors import cut, require
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
-from lengthlab.store import Store
+from lengthlab.store.bucket import leased_store
 from lengthlab.store.lease import FINISHED, HOST, Leases, Owner
-from lengthlab.store.place import FolderPlace, carry_out
+from lengthlab.store.place import Remove, carry_out
 from lengthlab.training.examination import examine
 from lengthlab.training.result import claim
 
@@ -30,15 +30,17 @@ def queue(runs: Sequence[Run], store: str | os.PathLike[str] = "runs", device: s
     refuse_while_loading("queue")
     listed = isinstance(runs, Sequence) and all(isinstance(run, Run) for run in runs)
     require(listed, f"what is queued is a list of runs, each as ll.Run makes it, not {cut(repr(runs))}")
-    place = Store(store)
-    examine(runs, store, str(device_named(device)), say=None)
+    place = leased_store(store)
+    examine(runs, place.root, str(device_named(device)), say=None)
     place.prepare()
     leases, queued = Leases(Owner(HOST), monotonic), []
     for run in {run.id: run for run in runs}.values():
         folder = place.folder(run.id)
+        name = folder.path.name
+        place.waits(name)
         claim(folder, run)
-        if not folder.finished:
-            (place.root / FINISHED / folder.path.name).unlink(missing_ok=True)  # of a folder that was there before
-            carry_out(leases.ask_again(folder.path.name), FolderPlace(place.root))
+        if not place.is_finished(name):
+            place.place.do(Remove(f"{FINISHED}/{name}"))  # of a folder that was there before
+            carry_out(leases.ask_again(name), place.place)
             queued.append(run.id)
     return queued

@@ -1,19 +1,31 @@
-"""Claims in an object store (`s3://bucket/folder`, or what else obstore reaches): no rename, no folders, no locks.
+"""An object store (`s3://bucket/folder`, or what else obstore reaches) as a place for claims: no rename, no folders, no locks.
 
-A claim is put on the condition that nothing is there, which the store itself decides for one of many alone. There is nothing to
-close a fence with, so what is written under a lease has its number in its name (`put`), readers take the highest that is
-committed, and the mark of that is put last: an owner that comes back too late writes to names that nobody reads any more.
+A claim is put on the condition that nothing is there, which the store itself decides for one of many alone. What is kept of
+runs there is in mirrored.py.
 
-Needs the extra `objects` (obstore), and a store that knows conditional puts, as S3, R2, GCS, Azure and MinIO do.
+Needs the extra `objects` (obstore), and a store that knows conditional puts, as S3, R2, GCS, Azure and MinIO do. Where it is
+and with which keys obstore finds in the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL.
 """
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import suppress
+from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
-from lengthlab.errors import LabError
-from lengthlab.store.lease import Lease
-from lengthlab.store.place import Create, Names, Operation, Read, Replace, Steps
+from lengthlab.errors import LabError, cut, require
+from lengthlab.store.fenced import LeasedStore
+from lengthlab.store.lease import names_in
+from lengthlab.store.mirrored import MirroredStore
+from lengthlab.store.place import Create, Names, Operation, Read, Remove, Replace, Steps, carry_out, is_address
+
+QUICK = {"max_retries": 2}
+"""For the first word: an address that is wrong shall be known at once."""
+PATIENT = {"max_retries": 100, "retry_timeout": timedelta(seconds=60)}
+"""After that: so long a store that does not answer is asked again."""
 
 
 class BucketPlace:
@@ -25,16 +37,18 @@ class BucketPlace:
             from obstore.store import from_url
         except ImportError:
             raise LabError("an object store needs obstore: pip install 'lengthlab[objects]'") from None
-        self._obstore, self._store = obstore, from_url(url, **config)
+        self._obstore = obstore
+        try:
+            self._store = from_url(url, **config)
+        except (obstore.exceptions.BaseError, ValueError) as error:
+            raise LabError(f"'{url}' cannot be used: {_reason(error)}; an address is like s3://bucket/runs") from None
 
     def do(self, operation: Operation) -> Any:
         """As asked; where the network fails, TimeoutError: nobody knows whether it was done."""
         try:
             return self._do(operation)
-        except FileNotFoundError:
-            return None
-        except self._obstore.exceptions.BaseError as error:
-            raise TimeoutError(str(error)) from error
+        except (self._obstore.exceptions.BaseError, FileNotFoundError) as error:  # the latter: of a put, there is no bucket
+            raise TimeoutError(_reason(error)) from error
 
     def _do(self, operation: Operation) -> Any:
         match operation:
@@ -43,7 +57,8 @@ class BucketPlace:
                 paths = [*(each["path"] for each in found["objects"]), *found["common_prefixes"]]
                 return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
             case Read(name):
-                return bytes(self._obstore.get(self._store, name).bytes())
+                with suppress(FileNotFoundError):
+                    return bytes(self._obstore.get(self._store, name).bytes())
             case Create(name, data):
                 try:
                     self._obstore.put(self._store, name, data, mode="create")
@@ -52,19 +67,51 @@ class BucketPlace:
                 return True
             case Replace(name, data):
                 self._obstore.put(self._store, name, data)
+            case Remove(name):
+                with suppress(FileNotFoundError):
+                    self._obstore.delete(self._store, name)
         return None
 
 
-def put(lease: Lease, name: str, data: bytes) -> Steps[None]:
-    """Write a file of a run under a lease, whole or not at all: first what is in it, then the mark that it is there."""
-    yield Replace(f"{lease.run}/{name}/{lease.number:08}", data)
-    yield Replace(f"{lease.run}/{name}.committed/{lease.number:08}", b"")
+def leased_store(store: str | os.PathLike[str]) -> LeasedStore:
+    """The folder, or the object store, that workers find their runs in; refused if it cannot be written to."""
+    return MirroredStore(place_at(str(store), _claims()), str(store)) if is_address(store) else LeasedStore(store)
 
 
-def get(run: str, name: str) -> Steps[bytes | None]:
-    """What the newest owner wrote that came so far; None if nobody did."""
-    committed: list[str] = yield Names(f"{run}/{name}.committed")
-    if not committed:
-        return None
-    data: bytes | None = yield Read(f"{run}/{name}/{max(committed)}")
-    return data
+def place_to_read(address: str) -> BucketPlace:
+    """An object store that is only looked at."""
+    require(is_address(address), f"'{address}' is no address of an object store, like s3://bucket/runs")
+    return place_at(address, names_in(""))
+
+
+def place_at(address: str, first: Steps[object]) -> BucketPlace:
+    """An object store in which these first steps went well; what is wrong with it in one line, if they did not."""
+    try:
+        carry_out(first, BucketPlace(address, retry_config=QUICK))
+    except OSError as error:
+        raise LabError(f"'{address}' cannot be used: {error}") from None
+    return BucketPlace(address, retry_config=PATIENT)
+
+
+def _claims() -> Steps[None]:
+    """Refuse a store in which two could have one claim."""
+    name = f".probe/{uuid4().hex}"
+    created = [(yield Create(name, b"first")), (yield Create(name, b"second"))]
+    yield Remove(name)
+    require(
+        created == [True, False],
+        "this object store has no conditional puts (If-None-Match: *), without which there are no claims",
+    )
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong in one line: obstore's texts are pages.
+
+    >>> _reason(ValueError("GET http://here - 404: <Error><Message>The specified bucket does not exist</Message></Error>"))
+    'The specified bucket does not exist'
+    """
+    text = str(error).partition("\n\nDebug source")[0]
+    if "/latest/api/token" in text:  # where a machine of AWS would be told its keys
+        return "no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    said = re.search("<Message>(.*?)</Message>", text)
+    return cut(said[1] if said else text, 300)

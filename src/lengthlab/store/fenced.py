@@ -21,11 +21,14 @@ from lengthlab.store.disk import named, sync_names
 from lengthlab.store.folder import CHECKPOINT, Busy, Folder, Store
 from lengthlab.store.lease import Lease
 from lengthlab.store.log import FILE as LOG
-from lengthlab.store.place import GONE
+from lengthlab.store.place import GONE, FolderPlace, Place
 
 
 class Lost(LabError):
     """The lease is another's by now."""
+
+    def __init__(self, run: str, why: str = "was taken over by another process, which goes on with it") -> None:
+        super().__init__(f"run {run} {why}")
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class FencedFolder(Folder):
             yield
         except OSError as error:
             if error.errno in GONE:
-                raise Lost(f"run {self.id} was taken over by another process, which goes on with it") from None
+                raise Lost(self.id) from None
             raise
 
 
@@ -125,10 +128,29 @@ class LeasedStore(Store):
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         super().__init__(root)
+        self.place: Place = FolderPlace(self.root)
+        """Where claims are kept."""
         self.leases: dict[str, Lease] = {}
         """By run."""
         self.kept: set[str] = set()
         self.on_kept: Callable[[], None] = lambda: None
+
+    def waits(self, run: str) -> bool:
+        """Whether there is a run of this name that may be unfinished; then its `run.json` is in its folder now."""
+        folder = self.folder(run)
+        return not folder.finished and (folder.path / "run.json").exists()
+
+    def is_finished(self, run: str) -> bool:
+        """Whether a result is there."""
+        return self.folder(run).finished
+
+    def take(self, lease: Lease) -> None:
+        """From now on the run's folder is ours; what the owners before kept is in it."""
+        self.leases[lease.run] = lease
+
+    def forget(self, run: str) -> None:
+        """It is not ours any more."""
+        self.kept.discard(run)
 
     def folder(self, run_id: str) -> Folder:
         folder = super().folder(run_id)

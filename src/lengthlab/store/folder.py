@@ -34,6 +34,7 @@ from lengthlab.store.ids import SHORT, same_run
 from lengthlab.store.leased import is_leased, looks_until_free, wait_for_worker
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.log import identity, parse
+from lengthlab.store.place import is_address
 from lengthlab.store.plain_file import MOST_JSON, MOST_LOG, require_plain
 
 try:
@@ -105,8 +106,12 @@ class Folder:
         """A failure as one line for the user. Where that may not be enough, because their own code or a bug raised it, it
         names the file with the stack trace.
         """
-        kept, foreseen = self.path / TRACEBACK, isinstance(error, LabError) and error.__cause__ is None
-        return explain(error) if foreseen or not kept.exists() else f"{explain(error)} (where in the code: {kept})"
+        kept, foreseen = (self.path / TRACEBACK).exists(), isinstance(error, LabError) and error.__cause__ is None
+        return explain(error) if foreseen or not kept else f"{explain(error)} (where in the code: {self.address(TRACEBACK)})"
+
+    def address(self, name: str) -> str:
+        """Where a user finds this file."""
+        return str(self.path / name)
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)
@@ -199,6 +204,8 @@ class Store:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         require(os.fspath(root) != "", "name a folder to keep runs in: an empty text would be this one")
+        way = "put runs there by train --queue, train them by worker, and get them as a folder by fetch"
+        require(not is_address(root), f"'{root}' is an object store, and this takes a folder: {way}")
         self.root = Path(root)
 
     def prepare(self) -> None:

@@ -208,7 +208,8 @@ class Leases:
             if name.endswith(".writes") and _number(name.split(".")[0]) <= number and fence != but:
                 yield Close(fence)
 
-    def holds(self, lease: Lease) -> Steps[bool]:
+    @staticmethod
+    def holds(lease: Lease) -> Steps[bool]:
         """Whether nobody has ended it."""
         return (yield Read(f"{lease.run}/{LEASE}/{lease.number}.end")) is None
 

@@ -7,6 +7,7 @@ works on a folder (`FolderPlace`), on an object store, and in a simulation where
     Read(name)            what is in it, None if it is not there
     Create(name, data)    whether it was created; False if it was there before. It is there whole or not at all
     Replace(name, data)   for names that one process alone writes
+    Remove(name)          it need not be there
     Open(fence)           a folder that its owner's writes have to pass through, see fenced.py
     Close(fence)          after this, nothing passes
 
@@ -55,6 +56,11 @@ class Replace:
 
 
 @dataclass(frozen=True)
+class Remove:
+    name: str
+
+
+@dataclass(frozen=True)
 class Open:
     fence: str
 
@@ -64,7 +70,7 @@ class Close:
     fence: str
 
 
-Operation = Names | Read | Create | Replace | Open | Close
+Operation = Names | Read | Create | Replace | Remove | Open | Close
 Steps = Generator[Operation, Any, T]
 """Code that yields operations, is sent their answers, and comes to a T."""
 
@@ -73,6 +79,15 @@ class Place(Protocol):
     """Carries operations out."""
 
     def do(self, operation: Operation) -> Any: ...
+
+
+def is_address(store: str | os.PathLike[str]) -> bool:
+    """Whether a store is an object store, and no folder.
+
+    >>> is_address("s3://bucket/runs"), is_address("/shared/runs")
+    (True, False)
+    """
+    return "://" in os.fspath(store)
 
 
 def carry_out(steps: Steps[T], place: Place) -> T:
@@ -121,6 +136,8 @@ class FolderPlace:
                 return self._create(self.root / name, data)
             case Replace(name, data):
                 return os.replace(self._written(self.root / name, data), self.root / name)
+            case Remove(name):
+                return (self.root / name).unlink(missing_ok=True)
             case Open(fence):
                 return (self.root / fence).mkdir(parents=True, exist_ok=True)
             case Close(fence):
