@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from lengthlab.store.lease import Lease
-from lengthlab.store.place import Close, Create, Names, Open, Operation, Read, Replace
+from lengthlab.store.place import Close, Create, Names, Open, Operation, Read, Remove, Replace
 
 
 class SimulatedStore:
@@ -36,6 +36,9 @@ class SimulatedStore:
             case Replace(name, data):
                 folder, _, last = name.rpartition("/")
                 self.files[folder][last] = data
+            case Remove(name):
+                folder, _, last = name.rpartition("/")
+                self.files[folder].pop(last, None)
             case Open(fence) if self.fenced:
                 folder, _, last = fence.rpartition("/")
                 self.files[folder][last] = b""
