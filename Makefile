@@ -39,7 +39,7 @@ test-browser: .browser/site-packages
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt --target $@ -r $<
 	touch $@
 
-# Claims in an object store, against a real server of S3.
+# Claims and workers in an object store, against a real server of S3.
 test-objects: .objects/site-packages
 	PYTHONPATH=.objects/site-packages:tests $(BIN)/pytest -W ignore tests/objects
 

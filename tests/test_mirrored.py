@@ -19,10 +19,11 @@ from lengthlab.store.fenced import Lost
 from lengthlab.store.folder import CHECKPOINT, WEIGHTS, Folder
 from lengthlab.store.lease import FINISHED, Lease, Leases, Owner
 from lengthlab.store.mirrored import RESULT, MirroredStore, files_of
-from lengthlab.store.place import Names, Operation, carry_out
+from lengthlab.store.place import Names, Operation, Read, carry_out
 from lengthlab.training import recorder, train
 from lengthlab.training.precision import precision_named
 from lengthlab.training.result import claim
+from lengthlab.training.state import TrainState
 from simulated_store import SimulatedStore
 from small_runs import CPU, Killed, counts, end_to_end_run, identical, learned, weights
 
@@ -213,3 +214,21 @@ def test_folders_and_object_stores_are_told_apart_before_anything_is_written(
         for words in (("worker",), ("status",), ("train", "plan.toml", "--queue", "--store")):
             call(*words, "s3://bucket/runs").refused("pip install 'lengthlab[objects]'")
     assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
+
+
+def test_a_run_that_fails_says_where_its_trace_is_and_is_left_to_other_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(state: TrainState) -> float:
+        raise ValueError("no luck")
+
+    objects = Objects()
+    offer(objects, SHORT)
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainState, "advance", fail)
+        failing = worker(objects, "one")
+        assert failing.work().failed == 1
+    trace = f"{SHORT.id}/1/traceback.txt"
+    assert "no luck" in failing.troubles[SHORT.id]
+    assert f"(where in the code: s3://bucket/runs/{trace})" in failing.troubles[SHORT.id]
+    assert b"no luck" in objects.do(Read(trace))
+    assert worker(objects, "one").work().trained == 0
+    assert worker(objects, "two").work().trained == 1

@@ -86,7 +86,7 @@ class ClaimingWorker:
                 while True:
                     self._engine.train([], more=self._more)
                     self._give_back()
-                    if not (watch or self._others or self._left()):
+                    if not (watch or self._others or self._left() or self._others):
                         return self.tally
                     if watch and not self._others:
                         self._over.clear()  # somebody may have asked for them again
@@ -103,9 +103,13 @@ class ClaimingWorker:
 
     def _left(self) -> list[str]:
         """Folders of the store that may hold a run to do, in an order of its own, so that two workers seldom want the same."""
-        listed = {name for name in carry_out(names_in(""), self._place) if not name.startswith(".")}
-        listed &= listed if self.only is None else set(self.only)
-        self._over |= set(carry_out(names_in(FINISHED), self._place)) if listed else set()
+        try:
+            listed = {name for name in carry_out(names_in(""), self._place) if not name.startswith(".")}
+            listed &= listed if self.only is None else set(self.only)
+            self._over |= set(carry_out(names_in(FINISHED), self._place)) if listed else set()
+        except TimeoutError as error:
+            self._no_answer(error)
+            return []
         return self._random.sample(left := sorted(listed - self._over - self.store.leases.keys()), len(left))
 
     def _more(self, inside: int) -> Sequence[Run]:
@@ -114,7 +118,8 @@ class ClaimingWorker:
         if inside and (self.device.type != "cuda" or monotonic() < self._next_look):
             return []
         if not self._waiting:
-            self._waiting, self._others = self._left(), 0
+            self._others = 0
+            self._waiting = self._left()
         while self._waiting and self._others < OTHERS:
             run = self._claimed(self._waiting.pop())
             if run:
@@ -146,6 +151,9 @@ class ClaimingWorker:
         except LabError as error:
             self._leave_alone(name, explain(error))
             return None
+        except TimeoutError as error:
+            self._no_answer(error)
+            return None
         except OSError:  # of a disk that does not answer: another time
             self._others += 1
             return None
@@ -166,6 +174,12 @@ class ClaimingWorker:
         self.tally.taken_over += past.holder is not None
         self.say(f"{run.title} (run {run.id}): {'taken over from ' + str(past.holder.get('host')) if past.holder else 'begun'}")
         return run
+
+    def _no_answer(self, error: TimeoutError) -> None:
+        """Of the whole store: somebody may have what we cannot see, so we look again later, and at nothing else now."""
+        self._others += 1
+        self._waiting.clear()
+        self.say(f"the store does not answer: {error}")
 
     def _leave_alone(self, name: str, why: str) -> None:
         self._over.add(name)

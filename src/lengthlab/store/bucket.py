@@ -24,7 +24,7 @@ from lengthlab.store.place import Create, Names, Operation, Read, Remove, Replac
 
 QUICK = {"max_retries": 2}
 """For the first word: an address that is wrong shall be known at once."""
-PATIENT = {"max_retries": 100, "retry_timeout": timedelta(seconds=60)}
+PATIENT = {"max_retries": 100, "retry_timeout": timedelta(seconds=20)}
 """After that: so long a store that does not answer is asked again."""
 
 
