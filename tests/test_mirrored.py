@@ -6,7 +6,8 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ def worker(objects: Any, host: str, seconds: float = 0.05) -> ClaimingWorker:
 
 
 def offer(objects: Objects, run: Run) -> None:
-    claim(MirroredStore(objects, "s3://bucket/runs").folder(run.id), run)
+    with closing(MirroredStore(objects, "s3://bucket/runs")) as store:
+        claim(store.folder(run.id), run)
 
 
 def fetched(objects: Objects, run: Run, folder: Path) -> Path:
@@ -157,7 +159,7 @@ def test_a_worker_that_sleeps_at_a_word_to_the_store_while_another_does_its_run_
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> tuple[Objects, MirroredStore, Lease, MirroredStore, Lease]:
+def two() -> Iterator[tuple[Objects, MirroredStore, Lease, MirroredStore, Lease]]:
     """A run that was taken from one store's owner by another's."""
     objects, now = Objects(), [0.0]
     stores = [MirroredStore(objects, "s3://bucket/runs") for _ in range(2)]
@@ -171,7 +173,9 @@ def two(tmp_path: Path) -> tuple[Objects, MirroredStore, Lease, MirroredStore, L
     other = carry_out(second.claim(RUN), objects)
     assert other is not None
     stores[1].take(other)
-    return objects, stores[0], one, stores[1], other
+    yield objects, stores[0], one, stores[1], other
+    for store in stores:
+        store.close()
 
 
 def test_what_a_late_owner_writes_never_counts_and_it_is_told(

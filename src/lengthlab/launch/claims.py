@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -81,7 +81,7 @@ class ClaimingWorker:
         """Until nothing is left, or for ever. On Ctrl-C what was learned is kept, the leases are given back, and
         KeyboardInterrupt goes up.
         """
-        with self._beating():
+        with closing(self.store), self._beating():
             try:
                 while True:
                     self._engine.train([], more=self._more)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from time import monotonic
 
 from lengthlab.device import AUTO, device_named
@@ -11,6 +12,7 @@ from lengthlab.errors import cut, require
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store.bucket import leased_store
+from lengthlab.store.fenced import LeasedStore
 from lengthlab.store.lease import FINISHED, HOST, Leases, Owner
 from lengthlab.store.place import Remove, carry_out
 from lengthlab.training.examination import examine
@@ -30,17 +32,20 @@ def queue(runs: Sequence[Run], store: str | os.PathLike[str] = "runs", device: s
     refuse_while_loading("queue")
     listed = isinstance(runs, Sequence) and all(isinstance(run, Run) for run in runs)
     require(listed, f"what is queued is a list of runs, each as ll.Run makes it, not {cut(repr(runs))}")
-    place = leased_store(store)
-    examine(runs, place.root, str(device_named(device)), say=None)
-    place.prepare()
-    leases, queued = Leases(Owner(HOST), monotonic), []
-    for run in {run.id: run for run in runs}.values():
-        folder = place.folder(run.id)
-        name = folder.path.name
-        place.waits(name)
-        claim(folder, run)
-        if not place.is_finished(name):
-            place.place.do(Remove(f"{FINISHED}/{name}"))  # of a folder that was there before
-            carry_out(leases.ask_again(name), place.place)
-            queued.append(run.id)
-    return queued
+    with closing(leased_store(store)) as place:
+        examine(runs, place.root, str(device_named(device)), say=None)
+        place.prepare()
+        return [run.id for run in {run.id: run for run in runs}.values() if _put(run, place)]
+
+
+def _put(run: Run, store: LeasedStore) -> bool:
+    """Whether there is something to do."""
+    folder, leases = store.folder(run.id), Leases(Owner(HOST), monotonic)
+    name = folder.path.name
+    store.waits(name)
+    claim(folder, run)
+    if store.is_finished(name):
+        return False
+    store.place.do(Remove(f"{FINISHED}/{name}"))  # of a folder that was there before
+    carry_out(leases.ask_again(name), store.place)
+    return True

@@ -152,6 +152,9 @@ class LeasedStore(Store):
         """It is not ours any more."""
         self.kept.discard(run)
 
+    def close(self) -> None:
+        """It is not needed any more; nothing that was kept goes with it."""
+
     def folder(self, run_id: str) -> Folder:
         folder = super().folder(run_id)
         lease = self.leases.get(folder.id)

@@ -119,7 +119,7 @@ class QueuedFolder(Folder):
 
 
 class MirroredStore(LeasedStore):
-    """`MirroredStore(BucketPlace("s3://bucket/runs"), "s3://bucket/runs")`; the scratch folder goes with it."""
+    """`MirroredStore(BucketPlace("s3://bucket/runs"), "s3://bucket/runs")`; `close` removes the scratch folder."""
 
     def __init__(self, place: Place, address: str) -> None:
         self._scratch = TemporaryDirectory(prefix="lengthlab-", ignore_cleanup_errors=True)
@@ -149,6 +149,9 @@ class MirroredStore(LeasedStore):
     def forget(self, run: str) -> None:
         super().forget(run)
         shutil.rmtree(self.root / run, ignore_errors=True)
+
+    def close(self) -> None:
+        self._scratch.cleanup()
 
     def folder(self, run_id: str) -> Folder:
         lease = self.leases.get(run_id)
