@@ -22,8 +22,14 @@ def test_the_lock_and_the_constraints_agree() -> None:
 
 def test_the_lock_has_all_that_the_tests_need() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = [project["project"]["optional-dependencies"][name] for name in ("report", "serve", "huggingface", "lightning", "dev")]
-    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"], *(name for extra in extras for name in extra)]
+    extras = [
+        project["project"]["optional-dependencies"][name] for name in ("report", "serve", "huggingface", "lightning", "dev")
+    ]
+    wanted = [
+        *project["project"]["dependencies"],
+        *project["build-system"]["requires"],
+        *(name for extra in extras for name in extra),
+    ]
     missing = {re.split(r"[^\w-]", each)[0] for each in wanted} - pins((ROOT / "requirements.lock").read_text()).keys()
     assert not missing, "make lock"
 
