@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-real torture test-libraries test-browser test-objects test-trackers test-cluster pages screenshots survey clean
+.PHONY: demo test test-real torture test-libraries test-browser test-objects test-trackers test-cluster pages screenshots survey lock clean
 
 demo: .venv/demo
 	$(BIN)/lengthlab demo
@@ -84,6 +84,13 @@ screenshots: .browser/site-packages .venv/demo
 # Delayed attention tried on every type of model that transformers has: about eight minutes on two cores.
 survey: .venv/test
 	$(BIN)/lengthlab delay --survey --page docs/survey.md
+
+# What `make test` installs, and what builds the package, with hashes, for the platform it is called on. Needs uv; CPU_TORCH is the
+# folder or page that has the CPU build of torch.
+lock:
+	printf 'hatchling\neditables\n' | uv pip compile --quiet pyproject.toml - -c constraints.txt --generate-hashes --no-annotate \
+		--extra report --extra serve --extra huggingface --extra lightning --extra dev --python-version 3.11 \
+		$(if $(CPU_TORCH),--find-links $(CPU_TORCH)) --custom-compile-command 'make lock' --output-file requirements.lock
 
 .venv/demo: pyproject.toml constraints.txt | .venv
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[report,serve]'
