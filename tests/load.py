@@ -34,6 +34,7 @@ seeds = {seeds}
 [grid]
 schedule.lr = {rates}
 """
+RESULTS = "import lengthlab; print(lengthlab.results('runs'))"
 TIMES = 3
 
 
@@ -64,7 +65,7 @@ def timed(folder: Path, *words: str) -> list[tuple[float, float]]:
     seconds = []
     for _ in range(TIMES):
         begun, before = perf_counter(), os.times()
-        command = [sys.executable, "-m", "lengthlab", *words]
+        command = [sys.executable, *(["-c", RESULTS] if words == ("results",) else ["-m", "lengthlab", *words])]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         after = os.times()
         used = after.children_user + after.children_system - before.children_user - before.children_system
@@ -83,6 +84,7 @@ def main(folder: Path, number: int) -> None:
         ["train", "plan.toml", "--no-progress"],
         ["report", "runs", "--json"],
         ["report", "runs"],
+        ["results"],
     ):
         shutil.rmtree(folder / "runs" / "report", ignore_errors=True)
         print(" ".join(words), *(f"{clock:.1f} s ({core:.1f})" for clock, core in timed(folder, *words)), flush=True)

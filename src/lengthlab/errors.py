@@ -98,11 +98,14 @@ def require_number(
     """
     number = isinstance(value, Real) and not isinstance(value, bool)
     require(number, f"{name} must be a number, not {cut(repr(value))}")
-    exact = float(value)  # type: ignore[arg-type]
+    try:
+        exact = float(value)  # type: ignore[arg-type]
+    except OverflowError:  # a whole number of hundreds of digits
+        exact = inf
     ends = (("above", above), ("at least", least), ("less than", below), ("at most", most))
     words = " and ".join(f"{word} {end:g}" for word, end in ends if isfinite(end))
     fits = isfinite(exact) and least <= exact <= most and above < exact < below
-    require(fits, f"{name} must be {'finite and ' if exact == inf else ''}{words}, not {value}")
+    require(fits, f"{name} must be {'finite and ' if exact == inf else ''}{words}, not {cut(str(value))}")
 
 
 def require_names(value: object, name: str) -> None:

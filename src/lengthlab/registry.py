@@ -86,6 +86,8 @@ def kind_of(hint: Any) -> Any:
     """
     if hint in _MAKERS:
         return hint
+    if isinstance(hint, type) and hint.__module__ == "builtins":  # numbers and texts, of which lists may be long
+        return None
     for kind, makers in _MAKERS.items():
         if hint in makers.values() or (isinstance(hint, type) and isinstance(kind, type) and kind in hint.__mro__):
             return kind

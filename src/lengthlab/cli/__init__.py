@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from traceback import walk_tb
@@ -53,6 +55,7 @@ def main() -> None:
     """Run the command line; whatever the user can mend ends in one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         spell(stream)
+    atexit.register(gc.freeze)  # all of it goes with the process: nobody has to look for garbage in it first
     sys.exit(_run())
 
 

@@ -10,6 +10,7 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.pages import say
+from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.lease import SECONDS
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def slurm(minutes: int, pack: int, given_options: tuple[str, ...], lease: float,
     train_plan(SlurmCluster(minutes, pack, given_options, lease), **given)
 
 
+@uncollected()
 def train_plan(
     cluster: Cluster | None,
     plan: Path,
@@ -111,7 +113,7 @@ def train_plan(
     as_json: bool,
     workers: int | None = None,
 ) -> None:
-    """Train what a plan asks for, here or on a cluster, and show what came out."""
+    """Train what a plan asks for, here or on a cluster, and show what came out. Apart from training, nothing makes garbage."""
     from lengthlab.cli.live_page import live_page
     from lengthlab.cli.work import show, work
     from lengthlab.spec.plan import read_plan

@@ -68,8 +68,10 @@ def train(
         number = len(queue(read_plan(plan, overrides), store, device))
         say(f"{number} runs wait in {store}; on every machine that sees it: lengthlab worker {store}", err=True)
         return
-    from lengthlab.launch.cluster import cluster_named
+    cluster = None
+    if launch != "local":
+        from lengthlab.launch.cluster import cluster_named
 
-    cluster = cluster_named(launch)
+        cluster = cluster_named(launch)
     require(cluster is None or workers is None, f"--workers are of this machine: --launch {launch} has its own number")
     train_plan(cluster, plan, overrides, store, device, precision, progress, workers=workers, track=track, **shown)

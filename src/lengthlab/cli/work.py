@@ -14,10 +14,10 @@ import click
 from lengthlab.cli.pages import say
 from lengthlab.errors import TRACE, LabError, RunFailed
 from lengthlab.report.curves import Curve, read_curves
+from lengthlab.report.kept import kept_curves
 from lengthlab.store import Store
 from lengthlab.store.folder import TRACEBACK
-from lengthlab.store.garbage_collection import uncollected
-from lengthlab.store.ids import SHORT
+from lengthlab.store.garbage_collection import collected, uncollected
 
 if TYPE_CHECKING:
     from lengthlab.launch import Outcome
@@ -38,15 +38,14 @@ def work(
     """Train what is missing; curves have the lengths that the runs ask for, whatever else was measured of them. Runs that fail
     are named on standard error; exit code 1 if others went well, 2 if none did.
     """
-    from lengthlab.launch import try_all
-    from lengthlab.launch.cluster import try_all_on
+    from lengthlab.device import device_named
 
     runs = list({run.id: run for run in runs}.values())  # named twice, it is one all the same
-    with redirect_stdout(sys.stderr):  # what users' code prints while it trains is no part of the answer
-        if cluster:
-            outcomes = try_all_on(cluster, runs, store, device, precision, progress, track)
-        else:
-            outcomes = try_all(runs, store, device, workers, precision, progress, track)
+    if not cluster:
+        device_named(device)  # refused, whatever is left to do
+    curves = {} if cluster or track else kept_curves(runs, store)
+    left = [run for run in runs if run.id not in curves]
+    outcomes = _outcomes(left, store, device, workers, precision, progress, track, cluster) if left else []
     failed = [outcome for outcome in outcomes if outcome.error]
     if TRACE in os.environ:
         for outcome in failed:
@@ -55,17 +54,36 @@ def work(
         raise RunFailed(_failure(failed[0]))
     for outcome in failed:
         say(f"lengthlab: {_failure(outcome)}", err=True)
-    folders = [Store(store).folder(outcome.run.id) for outcome in outcomes if not outcome.error]
-    curves, problems = read_curves(folders)
+    folders = {outcome.run.id: Store(store).folder(outcome.run.id) for outcome in outcomes if not outcome.error}
+    fresh, problems = read_curves(list(folders.values()))
     if problems:
         raise LabError("; ".join(problems))
-    asked = {run.id[:SHORT]: run.measured_at for run in runs}
-    curves = [curve.at(asked[curve.first.run[:SHORT]]) for curve in curves]
+    curves |= dict(zip(folders, fresh, strict=True))
     if failed and not curves:
         raise LabError(f"all {len(runs)} runs failed")
     if failed:
         click.get_current_context().call_on_close(lambda: _exit(1))
-    return curves
+    return [curves[run.id].at(run.measured_at) for run in runs if run.id in curves]
+
+
+def _outcomes(
+    runs: Sequence[Run],
+    store: str,
+    device: str,
+    workers: int | None,
+    precision: str | None,
+    progress: bool,
+    track: Sequence[str],
+    cluster: Cluster | None,
+) -> list[Outcome]:
+    """Of runs that are to be trained or measured, here or on a cluster."""
+    from lengthlab.launch import try_all
+    from lengthlab.launch.cluster import try_all_on
+
+    with collected(), redirect_stdout(sys.stderr):  # what users' code prints while it trains is no part of the answer
+        if cluster:
+            return try_all_on(cluster, runs, store, device, precision, progress, track)
+        return try_all(runs, store, device, workers, precision, progress, track)
 
 
 def _show_traceback(path: Path) -> None:
@@ -93,4 +111,4 @@ def show(curves: Sequence[Curve], as_json: bool, each_seed: bool = False) -> Non
     if as_json:
         click.echo(ResultTable(tuple(curves)).to_json())
         return
-    show_page(runs_page(curves, each_seed))
+    show_page(runs_page(curves, each_seed, details=False))

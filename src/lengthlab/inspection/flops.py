@@ -12,7 +12,6 @@ from torch import nn
 # Private: the meta device alone cannot follow a model that makes tensors on the CPU. If it goes, run every model in earnest.
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from lengthlab.inspection.reading import draw, logits, quiet
 
@@ -35,6 +34,8 @@ def count_flops(make: Callable[[], nn.Module], length: int) -> int:
 
 
 def _count(network: nn.Module, length: int, mode: FakeTensorMode | None) -> int:
+    from torch.utils.flop_counter import FlopCounterMode  # imports triton, where that is
+
     with ExitStack() as stack:
         if mode is not None:
             stack.enter_context(mode)

@@ -37,7 +37,7 @@ class Curve:
     def first(self) -> Row:
         return self.rows[0]
 
-    @property
+    @cached_property
     def lengths(self) -> list[int]:
         return sorted({row.length for row in self.rows})
 
@@ -54,7 +54,8 @@ class Curve:
 
     def at(self, lengths: Collection[int]) -> Curve:
         """The same run at these lengths alone."""
-        return replace(self, rows=tuple(row for row in self.rows if row.length in lengths))
+        rows = tuple([row for row in self.rows if row.length in lengths])
+        return self if len(rows) == len(self.rows) else replace(self, rows=rows)
 
     def row(self, length: int, question: str) -> Row | None:
         return self._by_place.get((length, question))
@@ -66,11 +67,15 @@ class Curve:
 
 
 @uncollected()
-def read_curves(folders: Sequence[Folder], experiment: str = "") -> tuple[list[Curve], list[str]]:
-    """The curves of the finished runs, each once, and a line for every folder that gives none."""
+def read_curves(
+    folders: Sequence[Folder], experiment: str = "", indexes: Indexes | None = None
+) -> tuple[list[Curve], list[str]]:
+    """The curves of the finished runs, each once, and a line for every folder that gives none. `indexes`: theirs, where the
+    caller has them.
+    """
     curves: dict[str, Curve] = {}
     problems = []
-    indexes = Indexes(folders)
+    indexes = indexes or Indexes(folders)
     for folder in folders:
         if not folder.finished:
             problems.append(f"run {folder.id} is not finished")
@@ -88,8 +93,8 @@ def read_curves(folders: Sequence[Folder], experiment: str = "") -> tuple[list[C
 
 def _curve(folder: Folder, experiment: str, indexes: Indexes) -> Curve:
     result = indexes.read_json(folder, "result.json")
-    path = folder.path / "result.json"
-    rows = rows_in(result, str(path), experiment)
+    path = f"{folder.path}/result.json"
+    rows = rows_in(result, path, experiment)
     try:
         names = ("hardware", "versions", "precision", "seconds", "date", "steps", "batch", "settings")
         made = {name: result[name] for name in names} | {name: result.get(name) for name in ("commit", "ends")}

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
@@ -44,14 +43,14 @@ class ResultTable:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        columns = self.columns
-        in_order = itemgetter(*columns)
+        tokens = "tokens" in self.columns
         return [
-            dict(zip(columns, in_order(cells), strict=True))
+            {**first, **_numbers(curve, row), **(_tokens(row) if tokens else {}), "run": row.run}
             for setting in self._settings
             for values in [_values(setting)]
             for curve in setting.curves
-            for cells in (_cells(setting.name, values, curve, row) for row in curve.rows)
+            for first in [_names(setting.name, values, curve)]
+            for row in curve.rows
         ]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -89,7 +88,7 @@ class ResultTable:
         from lengthlab.report.runs_page import runs_page
         from lengthlab.report.terminal import as_text
 
-        return as_text(runs_page(self.curves)) if self.curves else "no results"
+        return as_text(runs_page(self.curves, details=False)) if self.curves else "no results"
 
     @cached_property
     def _settings(self) -> list[Setting]:
@@ -119,21 +118,35 @@ def _column(name: str) -> str:
 
 def _values(setting: Setting) -> dict[str, Any]:
     """The settings that differ, by column."""
-    return {_column(name): list(value) if isinstance(value, tuple) else value for name, value in setting.values}
+    told = [(name, value) for name, value in setting.values if name not in FIRST]
+    return {_column(name): list(value) if isinstance(value, tuple) else value for name, value in told}
 
 
-def _cells(name: str, values: Mapping[str, Any], curve: Curve, row: Row) -> dict[str, Any]:
-    """What a row says, by column."""
+def _names(name: str, values: Mapping[str, Any], curve: Curve) -> dict[str, Any]:
+    """What all rows of a run say, in the order of columns."""
+    row = curve.first
+    told = {"setting": name, "task": row.task, "model": row.model, "training": row.training}
+    return {**told, **values, "seed": row.seed, "trained_to": curve.trained[1]}
+
+
+def _numbers(curve: Curve, row: Row) -> dict[str, Any]:
+    """What a row says."""
     low, high = row.interval
-    tokens = {"token_accuracy": None if row.tokens is None else row.token_accuracy}
-    chance = curve.chance_at(row.length, row.question)
     return {
-        **values,
-        **{"setting": name, "task": row.task, "model": row.model, "training": row.training, "seed": row.seed, "run": row.run},
-        **{"trained_to": curve.trained[1], "length": row.length, "question": row.question},
-        **{"correct": row.correct, "total": row.total, "right_tokens": row.right_tokens, "tokens": row.tokens},
-        **{"accuracy": row.accuracy, "low": low, "high": high, "chance": chance, **tokens},
+        "length": row.length,
+        "question": row.question,
+        "correct": row.correct,
+        "total": row.total,
+        "accuracy": row.accuracy,
+        "low": low,
+        "high": high,
+        "chance": curve.chance_at(row.length, row.question),
     }
+
+
+def _tokens(row: Row) -> dict[str, Any]:
+    share = None if row.tokens is None else row.token_accuracy
+    return {"right_tokens": row.right_tokens, "tokens": row.tokens, "token_accuracy": share}
 
 
 def _written(column: str, value: Any) -> str:

@@ -12,29 +12,38 @@ from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
 
 
-def runs_page(curves: Sequence[Curve], each_seed: bool = False) -> Page:
-    """What is shown of runs; `each_seed` shows every seed beside the range over them."""
+def runs_page(curves: Sequence[Curve], each_seed: bool = False, details: bool = True) -> Page:
+    """What is shown of runs; `each_seed` shows every seed beside the range over them. `details`: with what is folded away or
+    drawn, which a terminal shows nothing of.
+    """
     groups = alike(settings_of(curves))
     blocks: list[Block] = []
     for number, group in enumerate(groups):
         if len(groups) > 1:
             blocks.append(Heading(_kind(group)))
-        blocks += _group(group, each_seed, f"accuracy-{number + 1}" if len(groups) > 1 else "accuracy")
+        blocks += _group(group, each_seed)
+        if details:
+            blocks += _details(group, f"accuracy-{number + 1}" if len(groups) > 1 else "accuracy")
     return Page("Accuracy by length", (*blocks, *(Text(line) for line in provenance(curves))))
 
 
-def _group(settings: Sequence[Setting], each_seed: bool, name: str) -> list[Block]:
-    """Settings that can be compared: the answer, the overview, every number, the figure. Numbers on other numbers of samples
-    than usual weigh more or less, and stand in tables of their own.
+def _group(settings: Sequence[Setting], each_seed: bool) -> list[Block]:
+    """Settings that can be compared: the answer, the overview. Numbers on other numbers of samples than usual weigh more or
+    less, and stand in tables of their own.
     """
     rows = [row for setting in settings for curve in setting.curves for row in curve.rows]
     usual = usual_total(rows)
     blocks = _answer(_on(settings, usual), each_seed)
     for samples in sorted({row.total for row in rows} - {usual}, reverse=True):
         blocks += [Text(f"On {samples:,} samples, not {usual:,}:"), _scores(_on(settings, samples), each_seed)]
+    return blocks
+
+
+def _details(settings: Sequence[Setting], name: str) -> list[Block]:
+    """Every number, the runs they come from, the figure."""
     words = "Every number: range over seeds, Wilson's interval at 95 % over the samples of all seeds"
-    details = (Details(words, (_numbers(settings),)), Details("Where they come from", (_origins(settings),)))
-    return [*blocks, *details, _figure(settings, name)]
+    origins = Details("Where they come from", (_origins(settings),))
+    return [Details(words, (_numbers(settings),)), origins, _figure(settings, name)]
 
 
 def _on(settings: Sequence[Setting], samples: int) -> list[Setting]:
@@ -139,8 +148,9 @@ def _figure(settings: Sequence[Setting], name: str) -> Curves:
 def provenance(curves: Sequence[Curve]) -> list[str]:
     """What a reader must know to trust the numbers."""
     seeds = sorted({curve.first.seed for curve in curves})
-    trained = sorted({f"{curve.trained[0]}…{curve.trained[1]}" for curve in curves})
-    chance = sorted({f"{curve.first.task}: {_chance(curve)}" for curve in curves})
+    trained = sorted(f"{shortest}…{longest}" for shortest, longest in {curve.trained for curve in curves})
+    kinds = {(curve.first.task, str(curve.chance.get(ALL)), *curve.lengths): curve for curve in curves}
+    chance = sorted({f"{curve.first.task}: {_chance(curve)}" for curve in kinds.values()})
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
     return [
         f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",

@@ -117,8 +117,8 @@ def one_a_seed(rows: Iterable[Row]) -> tuple[Row, ...]:
     by_seed: dict[int, Row] = {}
     found = list(rows)
     usual = usual_total(found)
-    for row in (row for row in found if row.total == usual):
-        other = by_seed.setdefault(row.seed, row)
+    for row in found:
+        other = by_seed.setdefault(row.seed, row) if row.total == usual else row
         if other is not row and not same_run(other.run, row.run):
             what = f"{row.arm} {row.model} {row.training}, seed {row.seed}"
             raise LabError(f"two runs claim {what}: {other.run} and {row.run}; leave the rows of one of them out")
@@ -131,7 +131,7 @@ def usual_total(rows: Iterable[Row]) -> int:
     >>> usual_total([Row(5, "all", 9, 10), Row(10, "all", 90, 100)])
     100
     """
-    totals = Counter(row.total for row in rows)
+    totals = Counter([row.total for row in rows])
     return max(totals, key=lambda total: (totals[total], total), default=0)
 
 
@@ -156,8 +156,8 @@ def samples_told(rows: Iterable[Row], each: str = "a cell") -> str:
     found = list(rows)
     usual = usual_total(found)
     by_total: dict[int, set[int]] = {}
-    for row in found:
-        by_total.setdefault(row.total, set()).add(row.length)
+    for total, length in {(row.total, row.length) for row in found}:
+        by_total.setdefault(total, set()).add(length)
     others = {total: ", ".join(map(str, sorted(by_total[total]))) for total in sorted(by_total) if total != usual}
     exceptions = " and ".join(f"{total:,} at n = {lengths}" for total, lengths in others.items())
     mixed = any(by_total[total] & by_total[usual] for total in others)

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from lengthlab.report.curves import Curve
 from lengthlab.report.scores import GOOD, Score, Series, one_a_seed
+from lengthlab.store.rows import Row
 from lengthlab.store.settings import Value, name_runs
 
 
@@ -40,13 +42,24 @@ class Setting:
 
     def on(self, samples: int) -> Setting | None:
         """With what was measured on so many samples a seed; None where nothing was."""
+        if all(row.total == samples for curve in self.curves for row in curve.rows):
+            return self
         kept = [(curve, tuple(row for row in curve.rows if row.total == samples)) for curve in self.curves]
         curves = tuple(replace(curve, rows=rows) for curve, rows in kept if rows)
         return replace(self, curves=curves) if curves else None
 
     def _series(self, question: str) -> Series:
-        found = [(length, [curve.row(length, question) for curve in self.curves]) for length in self.lengths]
-        return Series(question, tuple(Score(length, one_a_seed(filter(None, rows))) for length, rows in found))
+        rows = self._by_place
+        return Series(question, tuple(Score(length, one_a_seed(rows.get((length, question), ()))) for length in self.lengths))
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[int, str], list[Row]]:
+        """The rows of all seeds, by length and question."""
+        found: dict[tuple[int, str], list[Row]] = {}
+        for curve in self.curves:
+            for row in curve.rows:
+                found.setdefault((row.length, row.question), []).append(row)
+        return found
 
 
 def reach_of(series: Series) -> int:
@@ -61,10 +74,12 @@ def reach_of(series: Series) -> int:
 
 def settings_of(curves: Sequence[Curve]) -> list[Setting]:
     """In the order in which their first runs come."""
-    told = name_runs({curve.first.run: curve.content for curve in curves})
     groups: dict[str, list[Curve]] = {}
+    labels: dict[tuple[str, Any], Curve] = {}  # runs that differ in their seed alone are named once
     for curve in curves:
         groups.setdefault(str(curve.made["settings"]), []).append(curve)
+        labels.setdefault((str(curve.made["settings"]), curve.content.get("label")), curve)
+    told = name_runs({curve.first.run: curve.content for curve in labels.values()})
     settings: list[Setting] = []
     times = Counter[str]()
     for group in groups.values():

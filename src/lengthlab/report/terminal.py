@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleRenderable
+from rich.console import Console, ConsoleRenderable, Group
 from rich.text import Text as Line
 
 from lengthlab.report.page import (
@@ -46,9 +46,7 @@ def show(page: Page, console: Console | None = None) -> None:
     console = console or console_for()
     screen = Screen(console.width, console.encoding)
     console.print(Line(screen.text(page.title), "bold"))
-    for block in page.blocks:
-        for part in _parts(block, screen):
-            console.print(part)
+    console.print(Group(*(part for block in page.blocks for part in _parts(block, screen))))
     scores = [block for block in page.blocks if type(block) is Scores]
     if scores:
         console.print()

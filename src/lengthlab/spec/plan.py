@@ -41,17 +41,17 @@ def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
     require_names(overrides, "what is set")
     tables = _tables(path)
     runs: list[Run] = []
+    made: dict[tuple[str, str], Any] = {}  # what several runs have alike is made once
     for number, table in enumerate(tables["run"] or [{}], start=1):
         where = f"{path}, run {number}" if tables["run"] else str(path)
         own = merged(tables["defaults"], table)
         axes = _axes(tables["grid"], where) + _axes(own.pop("grid", {}), where)
         for chosen in choices(axes):
             try:
-                made = _runs(_chosen(own, chosen, overrides), path.parent)
+                runs += _runs(_chosen(own, chosen, overrides), path.parent, made)
             except LabError as error:
                 words = ", ".join(choice.words for choice in chosen)
                 raise LabError(f"{where}{f', {words}' if words else ''}: {error}") from error.__cause__
-            runs += made
     return joined(runs)
 
 
@@ -146,16 +146,22 @@ def _with(table: Table, path: tuple[str, ...], value: Any) -> Table:
     return {**table, key: _with(there, tuple(inner), value)}
 
 
-def _runs(table: Mapping[str, Any], folder: Path) -> list[Run]:
+def _runs(table: Mapping[str, Any], folder: Path, made: dict[tuple[str, str], Any]) -> list[Run]:
+    def read_once(key: str, value: Any, hint: Any, default: Any = None) -> Any:
+        if (key, repr(value)) not in made:
+            made[key, repr(value)] = read(value, hint, key, folder, default)
+        return made[key, repr(value)]
+
     for key in table:
-        require(key in KEYS, f"unknown key '{key}'; {nearest(key, KEYS)}")
+        if key not in KEYS:  # not `require`: to look for what is near takes its time
+            raise LabError(f"unknown key '{key}'; {nearest(key, KEYS)}")
     for key in ("task", "model", "schedule"):
         require(key in table, f"'{key}' is missing")
     require(not ("seed" in table and "seeds" in table), "give 'seed' or 'seeds', not both")
     defaults = {field.name: field.default for field in fields(Run)}
     kept = [key for key in table if key not in ("seed", "seeds")]
-    given = {key: read(table[key], RUN[key], key, folder, defaults[key]) for key in kept}
-    seeds = read(table.get("seeds", [table.get("seed", 0)]), tuple[int, ...], "seeds", folder)
+    given = {key: read_once(key, table[key], RUN[key], defaults[key]) for key in kept}
+    seeds = read_once("seeds", table.get("seeds", [table.get("seed", 0)]), tuple[int, ...])
     require(len(seeds) > 0, "seeds must name at least one seed")
     require(len(set(seeds)) == len(seeds), f"seeds must differ, and {list(seeds)} has one twice")
     first = Run(**given, seed=seeds[0])

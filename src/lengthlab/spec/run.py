@@ -26,7 +26,7 @@ from lengthlab.spec.schedule import Mastered, Phase, Schedule
 from lengthlab.spec.seeds import seed_for
 from lengthlab.spec.slips import Slips
 from lengthlab.spec.source import Sources
-from lengthlab.store.ids import NOT_CONTENT, SHORT, hash_of
+from lengthlab.store.ids import NOT_CONTENT, SHORT, around_seed, hash_around, hash_of
 from lengthlab.switch import find, switch_for
 from lengthlab.tasks import Mixture, Task
 
@@ -91,11 +91,10 @@ class Run:
         (True, True)
         """
         require_whole(seed, "seed", 0)
+        shared = {"text_around_seed": self.text_around_seed, "measured_at": self.measured_at}
         other = object.__new__(Run)
-        for each in fields(self):
-            object.__setattr__(other, each.name, getattr(self, each.name))
-        object.__setattr__(other, "seed", seed)
-        vars(other)["as_data"] = self.as_data | {"seed": seed}
+        vars(other).update(vars(self) | shared | {"seed": seed, "as_data": self.as_data | {"seed": seed}})
+        vars(other).pop("id", None)
         return other
 
     def _check_model(self) -> None:
@@ -186,7 +185,13 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Hash of the content, `evaluate` and `label` left out."""
-        return hash_of(self.to_json())
+        before, after = self.text_around_seed
+        return hash_around(before, self.seed, after)
+
+    @cached_property
+    def text_around_seed(self) -> tuple[str, str]:
+        """What of the text that `id` is a hash of does not change with the seed."""
+        return around_seed(self.as_data)
 
     @cached_property
     def settings(self) -> str:
@@ -238,7 +243,7 @@ class Run:
             found += task.ranges(usual).items() if isinstance(task, Mixture) else [("", usual)]
         return found
 
-    @property
+    @cached_property
     def measured_at(self) -> tuple[int, ...]:
         """`evaluate`, or 1, 2, 3 and 4 times the longest training length as far as the task reaches."""
         longest = self.trained[1]

@@ -59,7 +59,8 @@ def _call(maker: Callable[..., Any], given: Mapping[str, Any], where: str, name:
     loose = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(maker).parameters.values()) and not taken
     hints = {word: hint for word, hint in taken.items() if not plain or word not in VOCABULARY}
     for word in given:
-        require(word in hints or loose, f"unknown key '{where}.{word}' for {name}; {nearest(word, hints or ['no key'])}")
+        if word not in hints and not loose:  # not `require`: to look for what is near takes its time
+            raise LabError(f"unknown key '{where}.{word}' for {name}; {nearest(word, hints or ['no key'])}")
     signed = inspect.signature(maker).parameters
     arguments = {
         word: read(item, hints.get(word, Any), f"{where}.{word}", folder, signed[word].default if word in signed else None)

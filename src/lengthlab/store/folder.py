@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from traceback import format_exception
 from typing import Any
@@ -67,7 +68,12 @@ class Folder:
 
     @property
     def finished(self) -> bool:
-        return os.path.exists(os.path.join(self.path, "result.json"))  # asked again and again: a text is quicker than a Path
+        return os.path.exists(f"{self.path}/result.json")  # asked again and again: a text is quicker than a Path
+
+    @cached_property
+    def root(self) -> str:
+        """The store that it lies in."""
+        return os.path.dirname(self.path)
 
     def write(self, name: str, data: bytes) -> None:
         replace_file(self.path / name, data)
@@ -221,8 +227,9 @@ class Store:
 
     def folder(self, run_id: str) -> Folder:
         """Of a run, also where it lies under its short id of version 0.1."""
-        long, short = os.path.join(self.root, run_id), os.path.join(self.root, run_id[:SHORT])
-        return Folder(Path(short if not os.path.exists(long) and os.path.exists(short) else long))
+        long = os.path.join(self.root, run_id)
+        known = os.path.exists(long) or not os.path.exists(short := os.path.join(self.root, run_id[:SHORT]))
+        return Folder(Path(long if known else short))
 
     def folders(self) -> list[Folder]:
         """Every run folder, oldest first."""

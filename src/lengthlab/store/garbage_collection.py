@@ -25,3 +25,20 @@ def uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def collected() -> Iterator[None]:
+    """While inside, garbage is collected as ever, whatever is around: this takes long.
+
+    >>> with uncollected(), collected():
+    ...     gc.isenabled()
+    True
+    """
+    enabled = gc.isenabled()
+    gc.enable()
+    try:
+        yield
+    finally:
+        if not enabled:
+            gc.disable()

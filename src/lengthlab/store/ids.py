@@ -20,7 +20,28 @@ def hash_of(data: Mapping[str, Any], without: Iterable[str] = NOT_CONTENT, digit
     True
     """
     kept = {key: value for key, value in data.items() if key not in without}
-    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:digits]
+    return _hash(json.dumps(kept, sort_keys=True), digits)
+
+
+def around_seed(data: Mapping[str, Any]) -> tuple[str, str]:
+    """What stands before the seed and after it in the text that is hashed: the same for runs that differ in it alone.
+
+    >>> before, after = around_seed({"task": "copy", "seed": 0, "batch": 4})
+    >>> before, after, hash_around(before, 3, after) == hash_of({"task": "copy", "seed": 3, "batch": 4})
+    ('{"batch": 4, "seed": ', ', "task": "copy"}', True)
+    """
+    kept = {key: value for key, value in data.items() if key not in (*NOT_CONTENT, "seed")}
+    before, after = ({key: kept[key] for key in kept if (key < "seed") == first} for first in (True, False))
+    return f'{json.dumps(before, sort_keys=True)[:-1]}, "seed": ', f", {json.dumps(after, sort_keys=True)[1:]}"
+
+
+def hash_around(before: str, seed: int, after: str) -> str:
+    """The id of the run with this seed."""
+    return _hash(f"{before}{seed}{after}", DIGITS)
+
+
+def _hash(text: str, digits: int) -> str:
+    return sha256(text.encode()).hexdigest()[:digits]
 
 
 def same_run(one: str, other: str) -> bool:

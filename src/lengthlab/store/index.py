@@ -109,7 +109,7 @@ class Index:
         parts: dict[str, int] = {}
 
         def packed(item: Any) -> Any:
-            return [parts.setdefault(json.dumps(item), len(parts))] if isinstance(item, (dict, list)) else item
+            return [parts.setdefault(_text(item), len(parts))] if isinstance(item, (dict, list)) else item
 
         runs: dict[str, dict[str, Any]] = {}
         for run in dict.fromkeys((*self._runs, *self._fresh)):
@@ -118,7 +118,7 @@ class Index:
                 runs[run] = {
                     name: [there, {key: packed(item) for key, item in data.items()}] for name, (there, data) in files.items()
                 }
-        return f'{{"version": {VERSION}, "parts": [{", ".join(parts)}], "runs": {json.dumps(runs)}}}\n'.encode()
+        return f'{{"version": {VERSION}, "parts": [{",".join(parts)}], "runs": {_text(runs)}}}\n'.encode()
 
     def _kept(self, run: str) -> dict[str, tuple[Identity, Mapping[str, Any]]]:
         """What the index said of a run, as far as it can be read."""
@@ -133,6 +133,9 @@ class Index:
             return there, {key: self._parts[item[0]] if type(item) is list else item for key, item in packed.items()}
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
+
+
+_text = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @lru_cache(maxsize=1)
@@ -158,13 +161,12 @@ class Indexes:
     """
 
     def __init__(self, folders: Iterable[Folder]) -> None:
-        numbers = Counter(os.path.dirname(folder.path) for folder in folders)
+        numbers = Counter(folder.root for folder in folders)
         self._every = {root: Index(Path(root), number) for root, number in numbers.items()}
 
     def of(self, folder: Folder) -> Index:
         """The index of the store that a folder lies in."""
-        root = os.path.dirname(folder.path)  # a text is quicker than a Path
-        return self._every.get(root) or self._every.setdefault(root, Index(Path(root)))
+        return self._every.get(folder.root) or self._every.setdefault(folder.root, Index(Path(folder.root)))
 
     def read_json(self, folder: Folder, name: str) -> dict[str, Any]:
         """As `Index.read_json`."""
