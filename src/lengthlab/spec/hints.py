@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import sys
 import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
@@ -69,12 +70,15 @@ def fits(value: object, hint: Any) -> bool:
 
     >>> fits(3, float), fits(3.0, int), fits(True, int), fits((1, 2), tuple[int, ...]), fits([1], tuple[int, ...])
     (True, False, False, True, False)
+    >>> fits(10**400, float)
+    False
     """
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
     if hint in NUMBERS:
-        return isinstance(value, NUMBERS[hint]) and (hint is bool or not isinstance(value, bool))
+        number = isinstance(value, NUMBERS[hint]) and (hint is bool or not isinstance(value, bool))
+        return number and not (hint is float and isinstance(value, int) and abs(value) > sys.float_info.max)
     if hint in (None, NoneType):
         return value is None
     if origin is Literal:
@@ -124,7 +128,7 @@ def as_hinted(value: Any, hint: Any) -> Any:
     ((1.0, 0.0), [1, 2], (1, 2))
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value) + 0.0 if hint is float or float in members_of(hint) else value
+        return float(value) + 0.0 if float in (hint, *members_of(hint)) and fits(value, float) else value
     of = member_for(value, hint)
     if isinstance(value, (list, tuple)):
         items = [as_hinted(item, item_hint(of, number)) for number, item in enumerate(value)]

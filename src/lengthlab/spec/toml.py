@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from torch import nn
 
-from lengthlab.errors import LabError, a_kind, explain, nearest, require
+from lengthlab.errors import LabError, a_kind, cut, explain, nearest, require
 from lengthlab.models.model import AnyModel
 from lengthlab.models.module import VOCABULARY, Module, makes_module, needs_vocabulary
 from lengthlab.registry import kind_of, look_up, registered, word_for
@@ -125,7 +125,7 @@ def read(value: Any, hint: Any, where: str, folder: Path, default: Any = None) -
     for each in members:
         if fits(value, each):
             return float(value) if each is float else value
-    raise LabError(f"{where} must be {_wanted(members)}, not {value!r}")
+    raise LabError(f"{where} must be {_wanted(members)}, not {cut(repr(value))}")
 
 
 def _table(value: dict[str, Any], members: list[Any], kinds: list[Any], where: str, folder: Path, default: Any) -> Any:
