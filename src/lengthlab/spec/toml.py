@@ -118,7 +118,9 @@ def read(value: Any, hint: Any, where: str, folder: Path, default: Any = None) -
         return _list(value, members, where, folder)
     if kinds and not any(fits(value, each) for each in members if each is not str):
         data = [each for each in members if is_dataclass(each)]
-        require(not data or isinstance(value, str), f"{where} must be {_example(data[0]) if data else ''}, not {value!r}")
+        require(
+            not data or isinstance(value, str), f"{where} must be {_example(data[0]) if data else ''}, not {cut(repr(value))}"
+        )
         return make(kinds[0], value, folder, where)
     if isinstance(value, str) and source.is_reference(value) and any(map(_is_own, members)):
         return make(next(filter(_is_own, members)), value, folder, where)
