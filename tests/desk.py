@@ -34,6 +34,9 @@ def small() -> Model:
 def five():
     return 5
 
+def uncalled():
+    return Model
+
 def _hidden(): ...
 
 MADE = Net(5)

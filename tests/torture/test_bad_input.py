@@ -143,6 +143,7 @@ TYPED: list[tuple[str, ...]] = [
     ("models causal-lm", "needs 'config'"),
     ("models makers.py:MADE", "made already", "name its class"),
     ("models makers.py:five", "made an int", "not a model"),
+    ("check makers.py:uncalled", "gives a class", "call it there"),
     ("experiments dmeo", "'dmeo'", "did you mean 'demo'?"),
     ("experiments ''", "unknown experiment ''", "my_study.py:STUDY"),
     ("experiments makers.py:small", "is a function, not a Study"),

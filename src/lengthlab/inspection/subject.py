@@ -150,11 +150,13 @@ def _own(name: str, found: Any) -> Subject:
 
 def _made(name: str, maker: Callable[[], Any]) -> Any:
     try:
-        return maker()
+        made = maker()
     except LabError:
         raise
     except Exception as error:  # a user's own maker
         raise LabError(f"{name} cannot be made: {explain(error)}") from error
+    require(not isinstance(made, type), f"{name} gives a class, {made!r}, and not a model: call it there")
+    return made
 
 
 def _ours(name: str, model: AnyModel) -> Subject:
