@@ -49,6 +49,7 @@ def train(
     batch = 256
     evaluate = [25, 50, 75, 100]
     seeds = [0, 1, 2]
+
     \b
     [grid]
     model.name = ["attention-on-lstm", "hybrid-block"]
