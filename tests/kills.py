@@ -3,7 +3,7 @@
 A command that works with a store (train in its own process, train by workers, `lengthlab worker`, evaluate, report, serve) is
 started, and killed after a while: the process alone, one of its children alone, or all of them. After every kill what can be
 read is compared with what an undisturbed run gives; when the run is finished it is compared bit for bit, and the next round
-starts on a new store. Nodes of a cluster: node_kills.py.
+starts on a new store. Nodes of a cluster: cluster/node_kills.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes of Ray, SIGKILLed at random moments: `PYTHONPATH=.cluster/site-packages:tests python tests/node_kills.py 20`, by
+"""Nodes of Ray, SIGKILLed at random moments: `PYTHONPATH=.cluster/site-packages:tests python tests/cluster/node_kills.py 20`, by
 hand, after `make test-cluster`. What kills.py is for one machine.
 
 A cluster of three nodes on this machine has runs by `lengthlab launch ray`. After a while one of the two nodes that train is
