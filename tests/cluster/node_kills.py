@@ -1,5 +1,6 @@
-"""Nodes of Ray, SIGKILLed at random moments: `PYTHONPATH=.cluster/site-packages:tests python tests/cluster/node_kills.py 20`, by
-hand, after `make test-cluster`. What kills.py is for one machine.
+"""Nodes of Ray, SIGKILLed at random moments; by hand, after `make test-cluster`. What kills.py is for one machine.
+
+    PYTHONPATH=.cluster/site-packages:tests python tests/cluster/node_kills.py 20
 
 A cluster of three nodes on this machine has runs by `lengthlab launch ray`. After a while one of the two nodes that train is
 killed, with all that it has begun, and another one joins. When the runs are through they are compared with undisturbed ones,
