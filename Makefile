@@ -10,8 +10,7 @@ demo: .venv/demo
 test: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadfile && wait $$types  # mypy has one core at most
 
 # The switch in real models, in several processes, in trainers, compiled; the bench.
 test-real: .venv/test
