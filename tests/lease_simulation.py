@@ -115,7 +115,8 @@ class _World:
         self.needed = {
             f"{number:020x}": self.random.uniform(0.5, 1.5) * campaign.run_seconds for number in range(campaign.runs)
         }
-        self.store.files[""] = dict.fromkeys(self.needed, b"")
+        for run in self.needed:
+            self.store.do(Create(run, b""))
         self.results: set[str] = set()
         self.found.needed = sum(self.needed.values())
 
@@ -215,9 +216,8 @@ class _Process:
             except TimeoutError:
                 continue
             others = 0
-            for run in left:
-                if others == OTHERS:
-                    break
+            while left and others < OTHERS:
+                run = self.drawn(left)
                 try:
                     others += yield from self.attempt(run)
                 except TimeoutError:
@@ -227,10 +227,14 @@ class _Process:
 
     def left(self) -> Generator[Any, Any, list[str]]:
         listed = yield from names_in("")
-        self.over |= set((yield from names_in(FINISHED)))
-        left = sorted(set(listed) - self.over)
-        self.random.shuffle(left)
-        return left
+        over = self.over.union((yield from names_in(FINISHED)))
+        return [name for name in listed if name not in over]
+
+    def drawn(self, left: list[str]) -> str:
+        """One of them, which is gone from there: all of them drawn are a shuffle, and few are often enough."""
+        place = self.random.randrange(len(left))
+        left[place], left[-1] = left[-1], left[place]
+        return left.pop()
 
     def attempt(self, run: str) -> Generator[Any, Any, int]:
         """1 if another has it."""

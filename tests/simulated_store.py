@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from typing import Any
 
@@ -17,6 +18,8 @@ class SimulatedStore:
     def __init__(self, fenced: bool = True) -> None:
         self.fenced = fenced
         self.files: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+        self.names: defaultdict[str, list[str]] = defaultdict(list)
+        """Of the files of each folder, in their order: a hundred thousand are not sorted anew at every look."""
         self.written: defaultdict[str, dict[int, Any]] = defaultdict(dict)
         """By run and number of the lease."""
         self.last_writer: dict[str, int] = {}
@@ -26,26 +29,38 @@ class SimulatedStore:
     def do(self, operation: Operation) -> Any:
         match operation:
             case Names(folder):
-                return sorted(self.files[folder])
+                return list(self.names[folder])
             case Read(name):
                 folder, _, last = name.rpartition("/")
                 return self.files[folder].get(last)
             case Create(name, data):
-                folder, _, last = name.rpartition("/")
-                return self.files[folder].setdefault(last, data) is data
+                return self._put(name, data, anew=True)
             case Replace(name, data):
-                folder, _, last = name.rpartition("/")
-                self.files[folder][last] = data
+                self._put(name, data)
             case Remove(name):
-                folder, _, last = name.rpartition("/")
-                self.files[folder].pop(last, None)
+                self._take_away(name)
             case Open(fence) if self.fenced:
-                folder, _, last = fence.rpartition("/")
-                self.files[folder][last] = b""
+                self._put(fence, b"")
             case Close(fence) if self.fenced:
-                folder, _, last = fence.rpartition("/")
-                self.files[folder].pop(last, None)
+                self._take_away(fence)
         return None
+
+    def _put(self, name: str, data: bytes, anew: bool = False) -> bool:
+        """Whether it was put: with `anew`, only where nothing is."""
+        folder, _, last = name.rpartition("/")
+        there = last in self.files[folder]
+        if anew and there:
+            return False
+        self.files[folder][last] = data
+        if not there:
+            insort(self.names[folder], last)
+        return True
+
+    def _take_away(self, name: str) -> None:
+        folder, _, last = name.rpartition("/")
+        if self.files[folder].pop(last, None) is not None:
+            names = self.names[folder]
+            del names[bisect_left(names, last)]
 
     def write(self, lease: Lease, data: Any) -> bool:
         """Of a run's own files, under a lease; whether it got through."""
