@@ -26,7 +26,7 @@ one H200, seed 100, which is not published).
 
 @dataclass(frozen=True)
 class Recipe:
-    """The rate rises to `peak` over `warm_up` steps; then it falls in a line to 0, and stays with rotary positions."""
+    """The rate rises to `peak` over `warm_up` steps, then it falls in a line to 0. Rotary: gradients are clipped to 1."""
 
     blocks: int
     heads: int
@@ -48,12 +48,12 @@ class Recipe:
     def run(self, task: Task, positions: str, size: Size) -> Run:
         """Training starts a sequence at any row of the table, so that all of them are trained."""
         from lengthlab.spec.optimizer import AdamW
-        from lengthlab.spec.rate import Linear, WarmUp
+        from lengthlab.spec.rate import Linear
         from lengthlab.spec.run import Run
         from lengthlab.spec.schedule import end_to_end
 
-        rate = (WarmUp if positions == "rotary" else Linear)(self.peak, self.warm_up)
-        model, optimizer = self.model(positions, rows_for(task, size)), AdamW(decay=self.decay)
+        rate, model = Linear(self.peak, self.warm_up), self.model(positions, rows_for(task, size))
+        optimizer = AdamW(decay=self.decay, clip=1.0 if positions == "rotary" else 0.0)
         return Run(task, model, end_to_end(self.steps, lr=rate), size.trained, self.batch, optimizer=optimizer)
 
 
