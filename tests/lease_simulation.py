@@ -312,7 +312,7 @@ def main(*cases: str) -> None:
     """The table; a case is `workers:runs`."""
     print(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|")
     for kind in (FOLDER, OBJECTS):
-        for case in cases or ("10:1000", "100:10000", "1000:100000"):
+        for case in cases or ("10:1000", "30:3000", "100:10000", "300:30000", "1000:100000"):
             workers, runs = map(int, case.split(":"))
             began, found = monotonic(), Campaign(workers, runs, kind).simulate()
             ends = (
