@@ -37,6 +37,7 @@ from lengthlab.experiments import (
 )
 from lengthlab.experiments.far import FAR
 from lengthlab.experiments.scale import Scale
+from lengthlab.inspection.subject import count_parameters
 from lengthlab.models.attention.positions import Positions
 from lengthlab.models.attention.scores import Scores
 from lengthlab.registry import registered
@@ -128,10 +129,12 @@ def test_a_study_tells_claim_cost_and_command_and_checks_what_it_claims(name: st
 @pytest.mark.parametrize("name", [name for name, study in studies().items() if study.page])
 def test_published_runs_are_those_of_the_study(name: str) -> None:
     """The content of a run has not changed, or its id would have."""
-    study = find_study(name)
-    known = {run.id for size in study.sizes for _, run in study.runs(size.name, range(5))}
-    short = {run[:SHORT] for run in known}  # as 0.1 wrote them
-    assert {row.run for row in read_rows(ROOT / "published" / name / "results.jsonl")} <= known | short
+    study, folder = find_study(name), ROOT / "published" / name
+    runs = {run.id: run for size in study.sizes for _, run in study.runs(size.name, range(5))}
+    runs |= {each[:SHORT]: run for each, run in runs.items()}  # as 0.1 wrote them
+    assert {row.run for row in read_rows(folder / "results.jsonl")} <= runs.keys()
+    for trace in read_traces(folder):
+        assert trace.parameters == count_parameters(runs[trace.run].blueprint)
 
 
 def test_a_remedy_is_what_its_name_says() -> None:
@@ -340,7 +343,9 @@ def test_the_page_tells_how_training_went() -> None:
     rows = rows_of("far", "cpu")
     runs = sorted({(row.seed, row.run) for row in rows})
     traces = [TrainingTrace(run, 1_000, 300, [800, None][seed]) for seed, run in runs]
-    assert "| 1,000 | 300 | 500; 1 of 2 to the end | – |" in markdown(page_of("far", "cpu", rows, traces))
+    assert "| – | 1,000 | 300 | 500; 1 of 2 to the end | – |" in markdown(page_of("far", "cpu", rows, traces))
+    sized = [replace(trace, parameters=1_234) for trace in traces]
+    assert "| 1,234 | 1,000 | 300 |" in markdown(page_of("far", "cpu", rows, sized))
     timed = [replace(trace, step_seconds=0.002) for trace in traces]
     assert "| 500; 1 of 2 to the end | 2.00 |" in markdown(page_of("far", "cpu", rows, timed))
 

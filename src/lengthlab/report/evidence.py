@@ -165,10 +165,14 @@ def _in_arms(runs: Sequence[tuple[Arm, Run]], by_run: Mapping[str, Sequence[Row]
 
 
 def _trace(curve: Curve, run: Run) -> TrainingTrace | None:
+    from lengthlab.inspection.subject import count_parameters
+
     try:
         log = curve.folder.read_log()
     except LabError:  # a foreign log spoils no result
         log = []
     ends = curve.made.get("ends") or run.ends
     last_off = max((number for number, phase in enumerate(run.schedule.phases, start=1) if phase.off), default=0)
-    return trace_of(curve.first.run, log, ends, last_off) if log else None
+    if not log:
+        return None
+    return replace(trace_of(curve.first.run, log, ends, last_off), parameters=count_parameters(run.blueprint))

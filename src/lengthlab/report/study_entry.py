@@ -10,7 +10,7 @@ from lengthlab.report.results import Results
 
 GROUPS = 3
 """Arms stand in groups by their training where there are no more trainings than this."""
-FACTS = ("steps", "opened", "plateau", "ms a step")
+FACTS = ("parameters", "steps", "opened", "plateau", "ms a step")
 
 
 def entry_of(results: Results, section: Section, arm: Arm, questions: Sequence[str]) -> Entry:
@@ -40,7 +40,9 @@ def _told(arms: Sequence[Arm]) -> bool:
 
 
 def _facts(results: Results, arm: Arm) -> list[str]:
-    """Steps, when all was on, and how long its loss stayed up; a seed that never learned is counted apart."""
+    """How many numbers it learns, steps, when all was on, and how long its loss stayed up; a seed that never learned is counted
+    apart.
+    """
     traces = results.traces(arm)
     if not traces:
         return ["–"] * len(FACTS)
@@ -48,7 +50,8 @@ def _facts(results: Results, arm: Arm) -> list[str]:
     rest = len(traces) - len(plateaus)
     never = f"{rest} of {len(traces)} to the end" if rest else ""
     steps, opened = _mean([trace.steps for trace in traces]), _mean([trace.opened for trace in traces])
-    return [steps, opened, "; ".join(filter(None, (_mean(plateaus), never))), _cost(results, arm)]
+    sizes = [trace.parameters for trace in traces if trace.parameters is not None]
+    return [_mean(sizes) or "–", steps, opened, "; ".join(filter(None, (_mean(plateaus), never))), _cost(results, arm)]
 
 
 def _mean(numbers: Sequence[int]) -> str:

@@ -98,6 +98,8 @@ def _meanings(results: Results) -> Words:
 def _facts_explained(results: Results) -> Words:
     cost = f"; in brackets, how many times that of “{_baseline(results)}”" if results.baseline_seconds else ""
     return (
+        Span("Parameters", "emphasis"),
+        ": the numbers that a model learns. ",
         Span("Steps", "emphasis"),
         ": of training, in all. ",
         Span("Opened", "emphasis"),

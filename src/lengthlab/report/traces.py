@@ -24,7 +24,8 @@ WINDOW = 5
 class TrainingTrace:
     """`opened`: the step from which everything was on, 0 where nothing was off. `learned_at`: the step by which the loss of
     all questions had fallen below LEARNED with everything on; None if it never did. `step_seconds`: of a step with everything
-    on, timed alone on the machine that trained it; None where nobody timed it.
+    on, timed alone on the machine that trained it; None where nobody timed it. `parameters`: how many numbers the model learns;
+    None in files of versions that did not write it.
     """
 
     run: str
@@ -32,6 +33,7 @@ class TrainingTrace:
     opened: int
     learned_at: int | None
     step_seconds: float | None = None
+    parameters: int | None = None
 
     @property
     def plateau_steps(self) -> int | None:
