@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tool_jobs import (
+from comparison.job import (
     BATCH,
     EVERY,
     LOG,
