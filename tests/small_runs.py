@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import sys
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Generator, Tensor
 
@@ -22,6 +24,7 @@ from lengthlab.models import Model, hybrid_block
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Schedule, delayed, end_to_end
 from lengthlab.store import Folder, Store
+from lengthlab.store.folder import CHECKPOINTS
 from lengthlab.tasks import Batch, ModuloRecall
 from lengthlab.training import recorder, train
 from lengthlab.training.state import TrainState
@@ -75,6 +78,16 @@ def counts(store: Path, run: Run) -> Any:
 def learned(store: Path, run: Run) -> list[tuple[Any, ...]]:
     """The log, without what depends on how fast the machine is."""
     return [(line["step"], line["phase"], line["loss"], line["lr"]) for line in folder_of(store, run).read_log()]
+
+
+def checkpoint_steps(store: Path, run: Run) -> dict[int, Path]:
+    """The checkpoints of a run by their step, the newest first."""
+    steps = {}
+    for path in (folder_of(store, run).path / name for name in CHECKPOINTS):
+        if path.exists():
+            with safe_open(path, framework="pt") as file:
+                steps[int(json.loads(file.metadata()["lengthlab"])["step"])] = path
+    return dict(sorted(steps.items(), reverse=True))
 
 
 def identical(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:

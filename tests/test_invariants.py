@@ -20,7 +20,7 @@ from lengthlab.errors import LabError
 from lengthlab.models import MODELS
 from lengthlab.spec.schedule import Phase, Schedule, delayed, end_to_end
 from lengthlab.spec.seeds import seed_for
-from lengthlab.store.folder import CHECKPOINT
+from lengthlab.store.folder import CHECKPOINT, CHECKPOINTS
 from lengthlab.training import recorder, train
 from lengthlab.training.state import TrainState
 from small_runs import (
@@ -28,6 +28,7 @@ from small_runs import (
     LR,
     Killed,
     Recording,
+    checkpoint_steps,
     counts,
     delayed_run,
     end_to_end_run,
@@ -192,8 +193,9 @@ def test_a_truncated_file_in_a_store_is_named_and_left_alone(tmp_path: Path, nam
         train_until_killed(run, tmp_path, step=5, checkpoint_seconds=-1.0)
     else:
         train(run, tmp_path)
-    path = folder_of(tmp_path, run).path / name
-    path.write_bytes(path.read_bytes()[:-20])
+    for each in CHECKPOINTS if name == CHECKPOINT else (name,):
+        path = folder_of(tmp_path, run).path / each
+        path.write_bytes(path.read_bytes()[:-20])
     before = files_in(tmp_path)
     with pytest.raises(LabError, match=name.replace(".", r"\.")):
         train(run, tmp_path).accuracy(length=4)
@@ -275,8 +277,8 @@ def spoil_checkpoint(folder: Path) -> tuple[list[str], str]:
 
     (run,) = read_plan(folder / "plan.toml")
     train_until_killed(run, folder / "store", step=5, checkpoint_seconds=-1.0)
-    path = folder_of(folder / "store", run).path / CHECKPOINT
-    path.write_bytes(path.read_bytes()[:100])
+    for path in checkpoint_steps(folder / "store", run).values():
+        path.write_bytes(path.read_bytes()[:100])
     return ["train", "plan.toml", "--store", "store"], CHECKPOINT
 
 

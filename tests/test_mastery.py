@@ -25,7 +25,6 @@ from lengthlab.models import Attention, Lstm, Model, Randomized, chain
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed
 from lengthlab.spec.seeds import seed_for
-from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training import read_result, train
 from lengthlab.training.forecast import steps_done
 from lengthlab.training.state import TrainState
@@ -34,6 +33,7 @@ from small_runs import (
     CPU,
     LR,
     Recording,
+    checkpoint_steps,
     counts,
     folder_of,
     identical,
@@ -239,10 +239,11 @@ def test_a_killed_run_ends_its_phase_where_an_unkilled_one_does(
 def test_a_checkpoint_of_before_is_taken_up(tmp_path: Path) -> None:
     run = with_first(40)
     train_until_killed(run, tmp_path / "killed", step=60, checkpoint_seconds=-1.0)
-    path = folder_of(tmp_path / "killed", run).path / CHECKPOINT
+    path, second = checkpoint_steps(tmp_path / "killed", run).values()
+    second.unlink()
     with safe_open(path, framework="pt") as file:
         note = json.loads(file.metadata()["lengthlab"])
-    assert (note.pop("looks"), note.pop("spared")) == (0, [0, 0])
+    assert (note.pop("looks"), note.pop("spared"), len(note.pop("sha256"))) == (0, [0, 0], 64)
     path.write_bytes(save(load_file(path), metadata={"lengthlab": json.dumps(note)}))
     train(run, tmp_path / "killed")
     train(run, tmp_path / "unkilled")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 import threading
@@ -17,10 +18,10 @@ from command import Call
 from lengthlab.launch.claims import ClaimingWorker
 from lengthlab.spec.run import Run
 from lengthlab.store.fenced import Lost
-from lengthlab.store.folder import CHECKPOINT, WEIGHTS, Folder
+from lengthlab.store.folder import CHECKPOINT, CHECKPOINTS, WEIGHTS, Folder
 from lengthlab.store.lease import FINISHED, Lease, Leases, Owner
 from lengthlab.store.mirrored import RESULT, MirroredStore, files_of
-from lengthlab.store.place import Names, Operation, Read, carry_out
+from lengthlab.store.place import Names, Operation, Read, Replace, carry_out
 from lengthlab.training import recorder, train
 from lengthlab.training.precision import precision_named
 from lengthlab.training.result import claim
@@ -31,7 +32,7 @@ from small_runs import CPU, Killed, counts, end_to_end_run, identical, learned, 
 STRIDE = 1 if int(os.environ.get("LENGTHLAB_CASES", "0")) >= 10_000 else 9
 """So many of a worker's words to the store are passed over; by hand, none: LENGTHLAB_CASES=10000."""
 SHORT = end_to_end_run(steps=4, seed=100)
-KEPT = (RESULT, WEIGHTS, CHECKPOINT, "log.jsonl")
+KEPT = (RESULT, WEIGHTS, *CHECKPOINTS, "log.jsonl")
 RUN = "0123456789ab"
 PLAN = """
 [defaults]
@@ -156,6 +157,29 @@ def test_a_worker_that_sleeps_at_a_word_to_the_store_while_another_does_its_run_
             break
         assert carry_out(files_of(SHORT.id, KEPT), objects)[1] == seen
     assert word > 30
+
+
+def test_a_checkpoint_that_an_object_store_has_damaged_is_passed_over(tmp_path: Path, often: None) -> None:
+    def die() -> None:
+        raise Killed
+
+    train(SHORT, tmp_path / "alone")
+    objects = Objects()
+    offer(objects, SHORT)
+    with pytest.raises(Killed):
+        worker(Way(objects, 30, die), "one").work()
+    folder = f"{SHORT.id}/1"
+    newest = max(CHECKPOINTS, key=lambda name: note_in(objects.do(Read(f"{folder}/{name}")))["step"])
+    whole = objects.do(Read(f"{folder}/{newest}"))
+    objects.do(Replace(f"{folder}/{newest}", whole[:-1] + bytes([whole[-1] ^ 1])))
+    assert worker(objects, "two").work().failed == 0
+    as_if_alone(objects, tmp_path)
+    assert not [name for number in "12" for name in objects.do(Names(f"{SHORT.id}/{number}")) if name in CHECKPOINTS]
+
+
+def note_in(data: bytes) -> Any:
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return json.loads(header["__metadata__"]["lengthlab"])
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from command import Call
 from lengthlab.launch.queue import queue
 from lengthlab.store.bucket import BucketPlace, place_to_read
 from lengthlab.store.copies import fetch
-from lengthlab.store.folder import CHECKPOINT
+from lengthlab.store.folder import CHECKPOINT, CHECKPOINTS
 from lengthlab.store.lease import names_in
 from lengthlab.store.place import Names, Read, carry_out
 from lengthlab.training import train
@@ -99,7 +99,7 @@ def test_what_a_killed_worker_had_is_taken_over_and_ends_as_if_nothing_had_been(
     assert "taken over from one" in said
     assert (fetch(address, tmp_path / "runs").new, fetch(address, tmp_path / "runs").there) == (1, 1)
     as_if_alone(tmp_path / "runs", alone)
-    assert not [name for name in objects_in(place_to_read(address)) if name.endswith(CHECKPOINT)]
+    assert not [name for name in objects_in(place_to_read(address)) if name.endswith(CHECKPOINTS)]
 
 
 def test_a_suspended_worker_that_comes_back_too_late_changes_nothing(

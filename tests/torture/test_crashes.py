@@ -20,6 +20,7 @@ from lengthlab.launch.claims import ClaimingWorker
 from lengthlab.launch.queue import queue
 from lengthlab.report.curves import read_curves
 from lengthlab.store import Folder
+from lengthlab.store.folder import CHECKPOINTS
 from lengthlab.store.lease import Owner
 from lengthlab.store.watch import status_of
 from lengthlab.training import recorder, train
@@ -68,6 +69,7 @@ def right(tmp_path_factory: pytest.TempPathFactory, _many_log_lines: None) -> Ri
         first = counts(store, RUN)
         measure(Folder(store / RUN.id), [FURTHER])
     nothing_is_missing(calls, store)
+    assert {os.path.basename(call.to) for call in calls} > set(CHECKPOINTS), "a checkpoint was not written"
     return Right(tuple(calls), first, counts(store, RUN), weights(store, RUN), learned(store, RUN))
 
 
@@ -109,7 +111,7 @@ def ends_right(store: Path, right: Right, again: Again) -> None:
         assert learned(store, RUN) == right.log
     left = {path.name for path in (store / RUN.id).iterdir()} - {".lock", ".lease"}
     if before and again is not train_again:
-        left.discard("checkpoint.safetensors")  # a worker has no claim to a finished run: what is left there disturbs nobody
+        left -= set(CHECKPOINTS)  # a worker has no claim to a finished run: what is left there disturbs nobody
     assert left == {"log.jsonl", "result.json", "run.json", "weights.safetensors"}
 
 

@@ -26,6 +26,7 @@ from lengthlab.cli import main
 from lengthlab.report.html_page import report_html
 from lengthlab.report.sources import read_sources
 from lengthlab.store import Folder
+from lengthlab.store.folder import CHECKPOINTS
 from lengthlab.store.ids import hash_of
 from lengthlab.training import recorder
 
@@ -340,8 +341,8 @@ def test_any_row(place: Path, change: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def begun(place: Path) -> bytes:
-    """A checkpoint of the plan's run after some steps."""
+def begun(place: Path) -> None:
+    """Checkpoints of the plan's run after some steps."""
     from lengthlab.spec.plan import read_plan
     from small_runs import train_until_killed
 
@@ -349,16 +350,15 @@ def begun(place: Path) -> bytes:
         patch.setattr(recorder, "LOG_STEPS", 2)
         (run,) = read_plan(Path("plan.toml"), ())
         train_until_killed(run, Path("begun"), 7, checkpoint_seconds=0.0)
-    return (Path("begun") / run.id / "checkpoint.safetensors").read_bytes()
 
 
 @cases(0.05)
-@given(change=broken_bytes())
-def test_any_bytes_as_a_checkpoint_and_a_log(place: Path, begun: bytes, change: Any) -> None:
+@given(change=broken_bytes(), names=st.sampled_from([CHECKPOINTS, CHECKPOINTS[:1], (*CHECKPOINTS, "log.jsonl")]))
+def test_any_bytes_as_a_checkpoint_and_a_log(place: Path, begun: None, change: Any, names: tuple[str, ...]) -> None:
     shutil.rmtree("again", ignore_errors=True)
     shutil.copytree("begun", "again")
     (folder,) = Path("again").iterdir()
-    for name in ("checkpoint.safetensors", "log.jsonl"):
+    for name in names:
         (folder / name).write_bytes(change((folder / name).read_bytes()))
     answered(called("train", "plan.toml", "--store", "again", "--no-progress"))
 

@@ -16,7 +16,7 @@ from command import Call, Done
 from desk import RUN, only_run
 from lengthlab.spec.plan import read_plan
 from lengthlab.store import Folder, Store
-from lengthlab.store.folder import CHECKPOINT
+from lengthlab.store.folder import CHECKPOINT, CHECKPOINTS
 from lengthlab.training import train
 from lengthlab.training.checkpoint import save_checkpoint
 from lengthlab.training.state import TrainState
@@ -71,6 +71,20 @@ def test_a_truncated_checkpoint_is_named_and_left_alone(call: Call, plan: Path, 
     call("train", plan, "--store", store).refused(str(path), "truncated")
     assert path.read_bytes() == before
     assert half_written(store) == []
+
+
+def test_a_damaged_checkpoint_beside_a_whole_one_is_told_where_a_process_of_its_own_trains_the_run(
+    plan: Path, store: Path
+) -> None:
+    folder = begun(plan, store)
+    first, second = (folder.path / name for name in CHECKPOINTS)
+    second.write_bytes(first.read_bytes()[:-1])
+    command = [sys.executable, "-m", "lengthlab", "train", plan, "--store", store, "--no-progress", "--workers", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (said,) = (line for line in done.stderr.splitlines() if "was damaged" in line)
+    assert said.startswith(f"{second} was damaged and is removed (")
+    assert said.endswith(f": going on from step 1, in {CHECKPOINT}")
 
 
 def test_the_content_of_another_run_is_named_and_left_alone(call: Call, plan: Path, store: Path) -> None:

@@ -19,9 +19,10 @@ from safetensors.numpy import load, save
 from command import Call
 from desk import only_run
 from lengthlab.store import Folder
+from lengthlab.store.folder import CHECKPOINT, CHECKPOINTS
 from lengthlab.store.place import Close, FolderPlace
 from lengthlab.store.watch import status_of
-from small_runs import train_until_killed
+from small_runs import checkpoint_steps, train_until_killed
 
 SECRET = "a secret of the user's"
 
@@ -34,9 +35,12 @@ def run(desk: Path) -> Folder:
 
 @pytest.fixture
 def begun(desk: Path) -> Folder:
-    """The plan's run with a checkpoint, after seven steps."""
+    """The plan's run with one checkpoint, after seven steps."""
     run = only_run(desk / "plan.toml")
     train_until_killed(run, desk / "begun", 7, checkpoint_seconds=0.0)
+    newest = next(iter(checkpoint_steps(desk / "begun", run).values()))
+    newest.replace(newest.parent / CHECKPOINT)
+    (newest.parent / CHECKPOINTS[1]).unlink(missing_ok=True)
     return Folder(desk / "begun" / run.id)
 
 
@@ -76,6 +80,7 @@ def with_note(data: bytes, **changes: Any) -> bytes:
     """A checkpoint whose note says otherwise."""
     size = int.from_bytes(data[:8], "little")
     note = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["lengthlab"]) | changes
+    del note["sha256"]
     return bytes(save(load(data), metadata={"lengthlab": json.dumps(note)}))
 
 
@@ -107,7 +112,7 @@ def test_optimizer_state_of_another_shape_is_named(call: Call, desk: Path, begun
     name = next(name for name in found if name.startswith("adam/exp_avg/"))
     found[name] = found[name].reshape(-1)[:1]
     size = int.from_bytes(data[:8], "little")
-    path.write_bytes(bytes(save(found, metadata=json.loads(data[8 : 8 + size])["__metadata__"])))
+    path.write_bytes(with_note(save(found, metadata=json.loads(data[8 : 8 + size])["__metadata__"])))
     call("train", "plan.toml", "--store", "begun", "--no-progress").refused("does not fit the model", "remove it")
 
 
@@ -164,7 +169,7 @@ def test_a_log_of_one_endless_line_is_named(call: Call, desk: Path, run: Folder)
     assert "a line that is longer than any of ours" in str(status_of(run).trouble)
 
 
-@pytest.mark.parametrize("name", [".lock", "log.jsonl", "checkpoint.safetensors", "traceback.txt"])
+@pytest.mark.parametrize("name", [".lock", "log.jsonl", *CHECKPOINTS, "traceback.txt"])
 def test_nothing_is_written_through_a_link_that_leads_out(call: Call, desk: Path, begun: Folder, name: str) -> None:
     victim = desk / "victim"
     victim.write_text(SECRET)

@@ -10,7 +10,7 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.pages import say
-from lengthlab.store.garbage_collection import uncollected
+from lengthlab.store.garbage_collection import count_as_old, uncollected
 from lengthlab.store.lease import SECONDS
 
 if TYPE_CHECKING:
@@ -123,3 +123,4 @@ def train_plan(
         curves = work(runs, store, device, workers, precision, progress, track, cluster)
         show(curves, as_json)
         say(f"kept in {store}; lengthlab report {store} writes ids, figures and data", err=True)
+    count_as_old()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from time import sleep
 
 from lengthlab.launch.in_process import Tell
 
+log = logging.getLogger("lengthlab")
 POLL_SECONDS = 0.1
 
 
@@ -81,13 +83,15 @@ class Worker:
         return not self.pack and not self._dismissed
 
     def listen(self) -> dict[str, str]:
-        """What failed since the last time; notes whether the pack is done and whether the process is gone."""
+        """What failed since the last time; warnings go on, and whether the pack is done and the process gone is noted."""
         code = self.process.poll()  # before its words are read, so that the last ones are among them
         errors: dict[str, str] = {}
         for line in self._new_lines(all_of_it=code is not None):
             try:
                 said = json.loads(line)
                 errors |= {said["run"]: said["error"]} if "run" in said else {}
+                if "warning" in said:
+                    log.warning("%s", said["warning"])
                 self.pack -= {*said.get("done", ()), said.get("run")}
             except (ValueError, KeyError, TypeError, AttributeError):
                 self._last = line.strip() or self._last  # of libraries, or of an interpreter that gives up

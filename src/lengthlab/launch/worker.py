@@ -2,12 +2,13 @@
 
 It reads standard input: a line of ids is a pack of runs to train, an empty line says that there will be no more, and the end
 of the file that the parent is gone, whereupon the worker stops politely. It writes one JSON object a line to standard error:
-what failed, and that a pack is done. A stack trace goes to the run's `traceback.txt`.
+what failed, what the user is to know, and that a pack is done. A stack trace goes to the run's `traceback.txt`.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -29,6 +30,7 @@ def main(store: str, device: str, precision: str) -> int:
     packs: SimpleQueue[list[str]] = SimpleQueue()
     threading.Thread(target=_listen, args=(packs,), daemon=True).start()
     failures = Failures(Store(store))
+    logging.getLogger("lengthlab").addHandler(Warnings(logging.WARNING))
     try:
         while ids := packs.get():
             _train(store, device, precision, ids, failures)
@@ -41,6 +43,13 @@ def main(store: str, device: str, precision: str) -> int:
 def say(said: dict[str, Any]) -> None:
     """To the parent, on a line of its own: a progress bar of the user's may have left one unfinished."""
     print(f"\n{json.dumps(said)}", file=sys.stderr, flush=True)
+
+
+class Warnings(logging.Handler):
+    """Gives the parent what would be said on a terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say({"warning": record.getMessage()})
 
 
 class Failures:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from lengthlab.errors import require
 from lengthlab.store.bucket import place_to_read
-from lengthlab.store.folder import CHECKPOINT, FAILURE, WEIGHTS, Folder, Store
+from lengthlab.store.folder import FAILURE, WEIGHTS, Folder, Store
 from lengthlab.store.ids import hash_of, same_run
 from lengthlab.store.lease import LEASE, WORKERS, heard, names_in
 from lengthlab.store.log import FILE as LOG
@@ -60,7 +60,7 @@ def _fetched(place: Place, store: Store, run: str) -> str:
     with folder.lock():
         for name, data in {CONTENT: content, **dict(reversed(files.items()))}.items():
             folder.write(name, data)
-        folder.remove(CHECKPOINT)
+        folder.forget_checkpoints()
         folder.forget_failure()
     return "new"
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from lengthlab.errors import LabError
 from lengthlab.store.disk import named, sync_names
-from lengthlab.store.folder import CHECKPOINT, Busy, Folder, Store
+from lengthlab.store.folder import CHECKPOINTS, Busy, Folder, Store
 from lengthlab.store.lease import Lease
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.place import GONE, FolderPlace, Place
@@ -44,7 +44,7 @@ class FencedFolder(Folder):
 
     def write(self, name: str, data: bytes) -> None:
         self._pass(name, data).close()
-        if name == CHECKPOINT and self.id not in self.kept:
+        if name in CHECKPOINTS and self.id not in self.kept:
             self.kept.add(self.id)
             self.on_kept()
 

@@ -3,6 +3,7 @@
     run.json                 content; written first
     log.jsonl                a line every few steps
     checkpoint.safetensors   where to go on from; gone when the run is finished
+    checkpoint.2.safetensors the same: the two are written in turn, so that the one before the newest is there, too
     weights.safetensors      what was learned
     result.json              what was measured; written last, so that its presence means finished
     why.json                 why it goes as far as it does, if somebody asked (diagnosis.py)
@@ -45,6 +46,8 @@ except ImportError:  # Windows: there a lock is tried by taking it
 
 log = logging.getLogger("lengthlab")
 CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINTS = (CHECKPOINT, "checkpoint.2.safetensors")
+"""Written in turn; the newest is the one with more steps."""
 WEIGHTS = "weights.safetensors"
 FAILURE = "failure.json"
 TRACEBACK = "traceback.txt"
@@ -107,6 +110,11 @@ class Folder:
         """A run that goes on has not failed."""
         self.remove(FAILURE)
         self.remove(TRACEBACK)
+
+    def forget_checkpoints(self) -> None:
+        """A run that is finished does not go on."""
+        for name in CHECKPOINTS:
+            self.remove(name)
 
     def explain_failure(self, error: Exception) -> str:
         """A failure as one line for the user. Where that may not be enough, because their own code or a bug raised it, it

@@ -19,14 +19,14 @@ from tempfile import TemporaryDirectory
 
 from lengthlab.errors import explain
 from lengthlab.store.fenced import LeasedStore, Lost
-from lengthlab.store.folder import CHECKPOINT, WEIGHTS, Folder
+from lengthlab.store.folder import CHECKPOINTS, WEIGHTS, Folder
 from lengthlab.store.lease import Lease, Leases
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.place import Names, Operation, Place, Read, Remove, Replace, Steps, carry_out
 
 COMMITTED = ".committed"
 CONTENT, RESULT = "run.json", "result.json"
-KEPT = (RESULT, WEIGHTS, CHECKPOINT, LOG)
+KEPT = (RESULT, WEIGHTS, *CHECKPOINTS, LOG)
 """What the next owner takes over. Who finds one of them finds those after it, too, as they were then or later: they are written
 in the opposite order.
 """
@@ -56,8 +56,8 @@ def take_over(lease: Lease) -> Steps[dict[str, bytes]]:
     for name in reversed(files):
         yield Replace(f"{lease.run}/{lease.number}/{name}", files[name])
     yield Replace(f"{lease.run}/{COMMITTED}/{lease.number}", b"")
-    if CHECKPOINT in files:
-        yield Remove(f"{lease.run}/{before}/{CHECKPOINT}")  # the largest file there is, and nobody reads it any more
+    for name in (each for each in CHECKPOINTS if each in files):
+        yield Remove(f"{lease.run}/{before}/{name}")  # the largest files there are, and nobody reads them any more
     return files
 
 
@@ -71,7 +71,7 @@ class MirroredFolder(Folder):
     def write(self, name: str, data: bytes) -> None:
         self._do(Replace(self._there(name), data))
         super().write(name, data)
-        if name == CHECKPOINT and self.id not in self.store.kept:
+        if name in CHECKPOINTS and self.id not in self.store.kept:
             self.store.kept.add(self.id)
             self.store.on_kept()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lengthlab.errors import LabError, explain
-from lengthlab.store.folder import CHECKPOINT, Folder, Store
+from lengthlab.store.folder import CHECKPOINTS, Folder, Store
 from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.ids import NOT_CONTENT, hash_of
 from lengthlab.store.index import Indexes
@@ -225,7 +225,7 @@ class _Reader:
         last = self._tail.summary.last
         if self._held:
             return "measuring" if last and self.phases.every and last.clock >= self.phases.steps else "training"
-        return "stopped" if last or (self.folder.path / CHECKPOINT).exists() else "waiting"
+        return "stopped" if last or any((self.folder.path / name).exists() for name in CHECKPOINTS) else "waiting"
 
     def _reason(self) -> str:
         return self._failure.trouble or str(self._failure.data.get("message", "no reason is given"))

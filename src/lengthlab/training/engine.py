@@ -22,7 +22,6 @@ from lengthlab.errors import cut, require
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import refuse_while_loading
 from lengthlab.store import Busy, Store
-from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training.examination import examine
 from lengthlab.training.interrupt import interruptible
 from lengthlab.training.precision import Precision, precision_named
@@ -150,7 +149,7 @@ def train(run: Run, store: str | os.PathLike[str] = "runs", device: str = AUTO, 
     if not folder.finished:
         Engine(place, chosen, precision_named(precision, chosen), _raise).train([run])
     with folder.lock():
-        folder.remove(CHECKPOINT)  # of a process that was killed between its last two writes
+        folder.forget_checkpoints()  # of a process that was killed between its last two writes
     return measure(folder, run.measured_at, device)
 
 

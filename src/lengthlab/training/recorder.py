@@ -8,6 +8,7 @@ from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.temperature import settle_temperatures
 from lengthlab.software import commit_of_package
 from lengthlab.store import Folder
+from lengthlab.store.folder import CHECKPOINTS
 from lengthlab.tasks import ALL
 from lengthlab.training.checkpoint import save_checkpoint, save_weights
 from lengthlab.training.result import write_result
@@ -23,10 +24,12 @@ CHECKPOINT_SECONDS = 60.0
 
 
 class Recorder:
-    """Keeps a run's folder up to date. `before` is how many seconds it had trained until the checkpoint it went on from."""
+    """Keeps a run's folder up to date. `before` is how many seconds it had trained until the checkpoint it went on from, `turn`
+    which of the two files is not that checkpoint, and so the next to be written.
+    """
 
-    def __init__(self, state: TrainState, folder: Folder, before: float) -> None:
-        self.state, self.folder = state, folder
+    def __init__(self, state: TrainState, folder: Folder, before: float, turn: int = 0) -> None:
+        self.state, self.folder, self._turn = state, folder, turn
         now = monotonic()
         self._began, self._saved = now - before, now
         self._pause = FIRST_CHECKPOINT_SECONDS
@@ -53,9 +56,10 @@ class Recorder:
             self.keep()
 
     def keep(self) -> None:
-        """A checkpoint now."""
+        """A checkpoint now, in the place of the one before the last."""
         self.folder.sync_log()  # a run that goes on from it does not write these lines again
-        save_checkpoint(self.state, self.folder, self.seconds)
+        save_checkpoint(self.state, self.folder, self.seconds, CHECKPOINTS[self._turn])
+        self._turn = 1 - self._turn
         self._saved = monotonic()
 
     def conclude(self) -> None:

@@ -11,7 +11,6 @@ from lengthlab.errors import RunFailed, refuse_exit
 from lengthlab.spec.run import Run
 from lengthlab.store import Busy, Folder
 from lengthlab.store.fenced import Lost
-from lengthlab.store.folder import CHECKPOINT
 from lengthlab.training.checkpoint import load_checkpoint
 from lengthlab.training.precision import Precision
 from lengthlab.training.recorder import Recorder
@@ -40,7 +39,7 @@ class Slot:
         self.folder.forget_failure()
         self._recorded(self._begin)
         # A checkpoint that cannot be read is named and left alone; it is no failure of the run.
-        self.recorder = Recorder(self.state, self.folder, load_checkpoint(self.state, self.folder))
+        self.recorder = Recorder(self.state, self.folder, *load_checkpoint(self.state, self.folder))
         self._recorded(self._next)
 
     def _begin(self) -> None:
@@ -78,7 +77,7 @@ class Slot:
             self.stepper.start()
             return
         self.recorder.conclude()
-        self.folder.remove(CHECKPOINT)
+        self.folder.forget_checkpoints()
         self.done = True
 
     def _recorded(self, act: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The small job that several tools do (tool_trainers.py, tool_loops.py) to be disturbed at it (other_tools.py).
+"""The small job that several tools do (trainers.py, loops.py) to be disturbed at it (faults.py).
 
 It is 300 steps of Adam on a small network of ours, 4 samples of modulo-recall at a time, one pass over 1,200 of them, with a
 checkpoint every 20 steps.

@@ -1,6 +1,6 @@
-"""The faults that we take, taken by other tools too: `python tests/other_tools.py [--kills 30] [TOOL …]`, by hand.
+"""The faults that we take, taken by other tools too: `python tests/comparison/faults.py [--kills 30] [TOOL …]`, by hand.
 
-Every tool (tool_trainers.py, tool_loops.py) does the same small job (tool_jobs.py) in processes of its own, and is
+Every tool (trainers.py, loops.py) does the same small job (job.py) in processes of its own (attempt.py), and is
 
 - SIGKILLed with all its children after a random number of steps, five times a round, then left to end;
 - given a newest checkpoint of which a file is cut off (to nothing, to a half, by a byte) or has only zeros;
@@ -30,8 +30,8 @@ from typing import Any
 
 import torch
 
-from tool_attempt import PATIENCE, TOOLS, Attempt
-from tool_jobs import STEPS, Tool
+from comparison.attempt import PATIENCE, TOOLS, Attempt
+from comparison.job import STEPS, Tool
 
 KILLS_A_ROUND = 5
 

@@ -15,11 +15,10 @@ from time import monotonic, sleep
 
 import torch
 
-import tool_loops
-import tool_trainers
-from tool_jobs import Weights
+from comparison import loops, trainers
+from comparison.job import Weights
 
-TOOLS = tool_trainers.TOOLS | tool_loops.TOOLS
+TOOLS = trainers.TOOLS | loops.TOOLS
 PATIENCE = 60.0
 """Seconds for a job that takes a few."""
 
@@ -59,7 +58,7 @@ class Attempt:
         shutil.rmtree(self.out, ignore_errors=True)
         self.out.mkdir(parents=True)
         forks = multiprocessing.get_context("forkserver")
-        forks.set_forkserver_preload(["tool_trainers", "tool_loops", "small_runs", *TOOLS[self.name].preload])
+        forks.set_forkserver_preload(["comparison.trainers", "comparison.loops", "small_runs", *TOOLS[self.name].preload])
         arguments = (self.name, str(self.folder), str(self.out / "ticks"), str(self.out))
         self.process = forks.Process(target=_be, args=arguments)
         self.process.start()

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tool_jobs import (
+from comparison.job import (
     BATCH,
     EVERY,
     LOG,

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tool_jobs import (
+from comparison.job import (
     BATCH,
     EVERY,
     LOG,
@@ -80,6 +80,12 @@ def _our_run(folder: Path) -> Any:
 
     (run,) = read_plan(folder.parent / "plan.toml", ())
     return run
+
+
+def our_newest(folder: Path) -> list[Path]:
+    from small_runs import checkpoint_steps
+
+    return list(checkpoint_steps(folder / "store", _our_run(folder)).values())[:1]
 
 
 def our_losses(folder: Path) -> dict[int, float]:
@@ -190,7 +196,7 @@ TOOLS = {
         "lengthlab",
         ("lengthlab.training.engine", "torch._dynamo"),
         lengthlab,
-        lambda folder: sorted(folder.glob("store/*/checkpoint.*")),
+        our_newest,
         our_losses,
     ),
     "lightning": Tool(
