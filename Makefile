@@ -74,6 +74,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce born --from published --page docs/theory/born.md
 	$(BIN)/lengthlab reproduce crasp --from published --page docs/theory/crasp.md
 	$(BIN)/lengthlab reproduce coupling --from published --page docs/coupling/coupling.md
+	$(BIN)/lengthlab reproduce passkey --from published --page docs/long-memory/passkey.md
 	$(BIN)/lengthlab reproduce --check
 
 # The pictures of the page in the README: trains the demo and looks into it first, where that is not done.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -337,3 +339,11 @@ def test_a_delayed_part_does_not_move_by_a_bit_while_captured_steps_pass_it_by()
     captured.finish()
     still = {name for name, parameter in state.network.named_parameters() if torch.equal(parameter, before[name])}
     assert not still
+
+
+def test_settings_do_not_load_the_compiler() -> None:
+    """It takes seconds, and more memory than a small model."""
+    script = "import sys, torch; from lengthlab.device import settled\nwith settled(torch.device('cpu')): pass\n"
+    script += "print('torch._inductor' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -83,8 +83,8 @@ def test_streams_are_read_side_by_side_and_what_is_asked_at_their_end_is_found(m
     monkeypatch.setattr(stream, "LONG", 10)
     monkeypatch.setattr(accuracy_file, "say_in_pieces", lambda *read: say_in_pieces(*read, piece=20))
     monkeypatch.setattr(accuracy_file, "drawn_together", lambda length: 1)
-    accuracy(network, task, [31], samples=12)
-    assert seen == [(8, 20), (8, 10), (4, 20), (4, 10)]
+    accuracy(network, task, [31], samples=6)
+    assert seen == [(4, 20), (4, 10), (2, 20), (2, 10)]
 
 
 def test_as_many_streams_are_read_side_by_side_as_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_as_many_streams_are_read_side_by_side_as_have_room(monkeypatch: pytest.
     hsa, softmax = lstm_hsa(**HSA).build(5), hybrid_block(width=8, heads=2, blocks=1).build(5)
     assert stream.stream_bytes(hsa, tokens) == 4 * (tokens // 4 * 8 + tokens * 8)
     monkeypatch.setattr(stream, "memory_of", lambda device: 10**12)
-    assert [stream.side_by_side(hsa, tokens, device) for device in (cpu, cuda)] == [8, 64]
+    assert [stream.side_by_side(hsa, tokens, device) for device in (cpu, cuda)] == [4, 64]
     assert stream.side_by_side(softmax, tokens, cuda) == 2**31 // (2 * 8 * 4 * tokens)  # all of it is read again
     each = stream.stream_bytes(hsa, tokens) + 32 * tokens
     monkeypatch.setattr(stream, "memory_of", lambda device: 4 * 6 * each)

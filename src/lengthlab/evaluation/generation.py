@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lengthlab.evaluation.stream import PIECE
+from lengthlab.evaluation.stream import piece_on
 from lengthlab.models.layout import Layout
 from lengthlab.models.model import Network, logits
 from lengthlab.tasks import IGNORE, Batch
@@ -55,7 +55,7 @@ class _Reader:
         """logits_BV after this column."""
         if isinstance(self.network, Network) and self.network.has_state:
             while self.read <= column:
-                start, self.read = self.read, min(self.read + PIECE, column + 1)
+                start, self.read = self.read, min(self.read + piece_on(tokens_BT.device), column + 1)
                 piece_BT = tokens_BT[:, start : self.read]
                 logits_B1V, self.state = self.network.read(piece_BT, self.state, self._layout(piece_BT, start))
             return logits_B1V[:, 0]

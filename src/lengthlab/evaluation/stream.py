@@ -23,9 +23,9 @@ from lengthlab.tasks import IGNORE
 
 LONG = 2**15
 """Tokens of a sequence, up to which it is read at once."""
-PIECE = 2**12
-"""Tokens of a piece."""
-SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}
+PIECE = {"cpu": 2**10, "cuda": 2**12}
+"""Tokens of a piece. On a CPU every core has pieces and streams of its own, and a laptop should have room for them."""
+SIDE_BY_SIDE = {"cpu": 4, "cuda": 64}
 """Samples that are read together at the most: a recurrence walks many as fast as one."""
 READ_AGAIN = 2**31
 """Bytes of keys and values of samples that are read together, at the most, where all are read again for every piece."""
@@ -60,16 +60,21 @@ def side_by_side(network: nn.Module, tokens: int, device: torch.device, copies: 
     return max(1, min(most, room, READ_AGAIN // whole if whole else most))
 
 
+def piece_on(device: torch.device) -> int:
+    """Tokens of a piece on a device."""
+    return PIECE.get(device.type, PIECE["cpu"])
+
+
 def _bytes(network: nn.Module, tokens: int, kind: type[LaidOut]) -> int:
     return sum(module.state_bytes(tokens) for module in network.modules() if isinstance(module, kind))
 
 
 @torch.no_grad()
 def say_in_pieces(
-    network: Network, tokens_BT: Tensor, layout: Layout = PLAIN, told: Told = lambda piece, pieces: None, piece: int = PIECE
+    network: Network, tokens_BT: Tensor, layout: Layout = PLAIN, told: Told = lambda piece, pieces: None, piece: int = 0
 ) -> Tensor:
     """said_BQ: the most likely token after each position that is asked, or after every one. `told` is called after each piece.
-    Tokens may be on the host: only a piece of them is where the network is.
+    Tokens may be on the host: only a piece of them is where the network is. `piece`: so many tokens; by the device, if 0.
 
     >>> from lengthlab import models
     >>> network, tokens_BT = models.lstm(width=8).build(vocabulary=5), torch.tensor([[1, 2, 3, 4, 3, 2]])
@@ -80,7 +85,7 @@ def say_in_pieces(
     said_BT, query_BQ, position_BT = torch.full_like(tokens_BT, IGNORE), layout.query_BQ, layout.position_BT
     state: object = None
     device = next((parameter.device for parameter in network.parameters()), tokens_BT.device)
-    read = tokens_BT.shape[1]
+    read, piece = tokens_BT.shape[1], piece or piece_on(device)
     starts = range(0, read, piece)
     for number, start in enumerate(starts):
         piece_BT = tokens_BT[:, start : start + piece]

@@ -107,4 +107,5 @@ PASSKEY = Study(
     ),
     note="A length n counts all tokens, the answer included. Answers are read teacher-forced, digit by digit.",
     about=__doc__,
+    page="docs/long-memory/passkey.md",
 )
