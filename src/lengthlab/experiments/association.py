@@ -15,8 +15,8 @@ it is finding the digits, not adding them, that is slow. What helper and main ta
 with a long helper `reverse` (width 64, letters that repeat), or `successor` (letters that differ), had nothing right two
 letters beyond its range; nor had reversed capitals with long `reverse` and long capitals (0.005 at 5), though the helpers were
 right to 8. Letters of one alphabet, with `reverse` alone as the helper, had 0.75 at 5 and 0.12 at 6 at width 64 (1,200 steps),
-and 0.99 and 0.585 at width 32 (2,000), which leaves less room for two ways; on seed 101, 0.555 and 0.10. Without the helper, on
-seed 100 after 4,900 steps: 1.00 at 4, and 0.00 at 5 and beyond.
+and 0.99 and 0.585 at width 32 (2,000), which leaves less room for two ways; on seeds 101 and 102, 0.555 and 0.10, 0.685 and
+0.12. On seed 100 a helper as short (2,400 steps) and no helper (4,900) had 1.00 at 4, and 0.00 at 5 and beyond.
 
 Cost: 3 runs a seed, of 10,000 to 15,100 steps of 256 samples (gpu); 3 small ones a seed of 2,000 to 2,400 steps of 64, one to
 two minutes each on one core (cpu: strings of 1…4 letters, helpers of 1…8, measured to 8).
