@@ -376,9 +376,13 @@ def tiny(schedule: Schedule) -> Schedule:
                 *("modulo-recall", "modulo", "recall", "mixture", "few"),
                 *("addition", "multi-addition", "multiplication", "minesweeper", "addition-plane", "parity-scratchpad"),
                 *("passkey", "needles", "variable-tracking", "mqar", "state-recall", "group-recall"),
-                *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right", "copy", "reverse"),
+                *("unique-left", "unique-right", "first-left", "first-right", "last-left", "last-right"),
+                *("copy", "reverse", "shifted-reverse"),
                 *("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition"),
-                *(f"rule-{name}" for name in ("addition", "base-9", "last-letters", "coin-flips", "digit-sum", "programs")),
+                *(
+                    f"rule-{name}"
+                    for name in ("addition", "base-9", "last-letters", "coin-flips", "digit-sum", "programs", "pointers")
+                ),
                 *("successor", "predecessor", "count", "fill", "place-parity", "subsequence"),
                 *("no-carry", "carry-only", "running-sum", "running-product"),
                 "language",

@@ -16,7 +16,7 @@ from answers_by_hand import backward, between, rewritten
 from lengthlab.errors import LabError
 from lengthlab.inspection import check_task
 from lengthlab.spec.toml import make
-from lengthlab.tasks import IGNORE, Copy, Reverse, Task
+from lengthlab.tasks import IGNORE, Copy, Reverse, ShiftedReverse, Task
 from lengthlab.tasks.copying import Copying
 
 quick = settings(max_examples=60, deadline=None)
@@ -135,3 +135,17 @@ def test_what_bounds_a_length_is_said() -> None:
     assert Copy(positions="coupled", ids=20, alphabet=90).longest == 18
     with pytest.raises(LabError, match="ids = 20"):
         Copy(positions="coupled", ids=20, alphabet=90).check_length(19)
+
+
+def test_shifted_reverse_is_reverse_and_every_letter_one_further() -> None:
+    task = ShiftedReverse(alphabet=5)
+    batch = task.sample(60, (1, 9), torch.Generator().manual_seed(0))
+    for tokens_T in batch.tokens_BT:
+        words = task.decode(tokens_T)
+        middle = words.index("<sep>")
+        expected = ["abcdea"["abcde".index(letter) + 1] for letter in reversed(words[1:middle])]
+        assert words[middle + 1 :] == [*expected, "<eos>"]
+    assert check_task(task).holds
+    assert ShiftedReverse(alphabet=4).chance(3) == {"shifted-reverse": 1 / 64}
+    with pytest.raises(LabError, match=r"task.alphabet must be at least 2, not 1"):
+        ShiftedReverse(alphabet=1)

@@ -13,7 +13,7 @@ import torch
 import lengthlab as ll
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.experiments import Arm, Size, Study, auxiliary, hints
-from lengthlab.experiments.association import ALONE, ASSOCIATION, LONG, RECIPES, WAYS
+from lengthlab.experiments.association import ALONE_STRINGS, ASSOCIATION, LABELS, LONG, LONG_STRINGS, RECIPES
 from lengthlab.experiments.auxiliary import AUXILIARY
 from lengthlab.experiments.hints import HINTS
 from lengthlab.report.evidence import Evidence
@@ -60,13 +60,15 @@ def test_hints_are_of_equal_samples_and_the_bar_is_of_repeated_numbers() -> None
 @pytest.mark.parametrize("size", ["gpu", "cpu"])
 def test_association_reads_as_many_tokens_with_helpers_as_without(size: str) -> None:
     read = {}
-    for way in WAYS:
+    for way in LABELS:
         run = RECIPES[size].run(way)
         batch = run.task.draw_training(*_drawn(run))
         read[way] = run.steps * float(batch.length_B.float().mean())
     assert max(read.values()) / min(read.values()) < 1.05
     assert RECIPES["gpu"].run("long").drawn == (1, 32)
     assert RECIPES["gpu"].run("alone").drawn == (1, 16)
+    assert RECIPES["cpu"].run("long").drawn == (1, 8)
+    assert RECIPES["cpu"].run("short").drawn == (1, 4)
     assert ASSOCIATION.seeds == 5
 
 
@@ -86,8 +88,9 @@ def test_with_a_delay_the_first_phase_has_no_recall_and_steps_are_the_same() -> 
 TRAINED: list[tuple[Study, Arm, str]] = [
     (HINTS, hints.hint_arm("repeated", "tempered", "successor", 0.5), "cpu"),
     (HINTS, hints.hint_arm("distinct", "log-n", "subsequence", 0.5), "gpu"),
-    (ASSOCIATION, LONG, "cpu"),
-    (ASSOCIATION, ALONE, "cpu"),
+    (ASSOCIATION, LONG, "gpu"),
+    (ASSOCIATION, LONG_STRINGS, "cpu"),
+    (ASSOCIATION, ALONE_STRINGS, "cpu"),
     (AUXILIARY, auxiliary.DELAYED["both"], "cpu"),
     (AUXILIARY, auxiliary.END_TO_END["running sum"], "cpu"),
 ]

@@ -24,7 +24,7 @@ from lengthlab.rules.page import NotTogether
 from lengthlab.rules.wording import Form
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import end_to_end
-from lengthlab.tasks import RuleFollowing, RulePrograms, Task, coin_flips_rule
+from lengthlab.tasks import RuleFollowing, RulePointers, RulePrograms, Task, coin_flips_rule
 from lengthlab.tasks.rules import RuleTask
 from lengthlab.training import train
 
@@ -188,3 +188,43 @@ def test_programs_that_are_held_out_are_measured_and_never_trained_on() -> None:
     }
     assert (len(drawn["trained"]), len(drawn["measured"])) == (3, 2)
     assert not drawn["trained"] & drawn["measured"]
+
+
+@pytest.mark.parametrize("rule", ["coin-flips", "digit-sum"])
+@pytest.mark.parametrize("form", ["scratchpad", "trace"])
+def test_a_pointer_has_the_id_of_the_element_that_its_turn_takes(rule: str, form: Form) -> None:
+    task = RulePointers(rule, form, ids=12)
+    batch = task.sample(30, (1, 5), torch.Generator().manual_seed(0))
+    assert batch.position_BT is not None
+    loop, starts = f"L{task.exercise.rule.loops[0]}", set()
+    for tokens_T, position_T2 in zip(batch.tokens_BT, batch.position_BT, strict=True):
+        words, (ids, within) = task.decode(tokens_T), position_T2.T.tolist()
+        sep, n = words.index("<sep>"), words.index("]") - 3
+        start = ids[3]
+        starts.add(start)
+        assert ids[:sep] == [0, 0, 0, *range(start, start + n + 1)]
+        turns = [sum(word == loop for word in words[sep + 1 : place + 1]) for place in range(sep, len(words))]
+        assert ids[sep : len(words)] == [start + max(0, turn - 1) for turn in turns]
+        places = [0]
+        for word in words[sep + 1 :]:
+            places.append(0 if word == loop else places[-1] + 1)
+        assert within[: len(words)] == [0] * sep + [min(place, 11) for place in places]
+        assert not any(ids[len(words) :] + within[len(words) :])
+        assert max(ids) == start + n < 12
+        assert tuple(words[sep + 1 :]) == task.solve(words)["answer"]
+        assert "[" not in words[sep:]
+    assert len(starts) > 3
+    random = Random(0)
+    samples = [task.drawn(n, random) for n in (1, 4, 2)]
+    assert all(np.array_equal(*pair) for pair in zip(task._tokens(samples), task.one_by_one(samples), strict=True))
+    assert check_task(task, longest=3).holds
+
+
+def test_pointers_are_of_rules_that_go_through_one_list() -> None:
+    for rule in ("addition", "last-letters"):
+        with pytest.raises(LabError, match="has no list to point into"):
+            RulePointers(rule)
+    with pytest.raises(LabError, match=r"length 11: task 'rule-pointers' reaches 10 at most \(ids = 12\)"):
+        RulePointers(ids=12).sample(1, (11, 11), torch.Generator())
+    with pytest.raises(LabError, match="it is not read free-running"):
+        rule_answers(lstm(width=8).build(RulePointers().vocabulary), RulePointers(), 2, samples=2)

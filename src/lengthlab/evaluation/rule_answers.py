@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from lengthlab.errors import require
 from lengthlab.evaluation.accuracy import evaluation_set
 from lengthlab.evaluation.generation import generate
 from lengthlab.models.model import token_limit
 from lengthlab.rules import Score, score_words
 from lengthlab.tasks import IGNORE, Batch
 from lengthlab.tasks.batch import pad_tokens
+from lengthlab.tasks.rule_pointers import RulePointers
 from lengthlab.tasks.rules import RuleTask
 
 END = "<eos>"
@@ -49,6 +51,8 @@ def rule_answers(network: nn.Module, task: RuleTask, length: int, samples: int =
     >>> found.samples, found.answer <= 5, found.early
     (5, True, 5)
     """
+    placed = isinstance(task, RulePointers)
+    require(not placed, f"task '{task.name}': its ids follow from the right words, so that it is not read free-running")
     device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
     modes = {module: module.training for module in network.modules()}
     network.eval()

@@ -140,6 +140,7 @@ RULES = Study(
     note="What is right is the whole of what is said: of a trace every step, of a scratchpad every turn. A guess is right in "
     "half of the coin flips and in a ninth of the sums of digits where the answer alone is said, and never in the other forms, "
     "so that a failing trace may stand below a guess. Answers are read teacher-forced; whoever says all of it right after the "
-    "right words says it after its own, too. Rules have no position ids, so that coupled pointers are no arm.",
+    "right words says it after its own, too. Coupled pointers (the task rule-pointers) are no arm: in pilots they "
+    "did not bring the order about, and docs/rules.md says where they break.",
     about=__doc__,
 )

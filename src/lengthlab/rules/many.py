@@ -228,9 +228,15 @@ class Many:
 
 
 def write_many(
-    rule: Rule, form: str, inputs: Sequence[tuple[Any, ...]], token: Mapping[str, int], marks: tuple[str, str, str]
+    rule: Rule,
+    form: str,
+    inputs: Sequence[tuple[Any, ...]],
+    token: Mapping[str, int],
+    marks: tuple[str, str, str],
+    pointed: str = "",
 ) -> tuple[Ints, Ints, Ints]:
     """tokens_BT, where each answer begins and where it ends: `marks` stand before the prompt, before the answer and after it.
+    The list `pointed` is told by a pointer in the answer.
 
     >>> rule = Rule.of("def count(xs):\\n    n = 0\\n    while xs:\\n        n += xs.pop()\\n    return n")
     >>> from lengthlab.rules.wording import SMALL, TRUTH
@@ -249,6 +255,8 @@ def write_many(
         page.value(rows_R, column)
     page.words(rows_R, marks[1])
     begin_B = page.end_B.copy()
+    if isinstance(seen := columns.get(pointed), Lists):
+        seen.pointed = True
     Many(rule, form, columns, page).run()
     page.words(rows_R, marks[2])
     return np.ascontiguousarray(page.tokens_BT[:, : page.end_B.max()]), begin_B, page.end_B

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lengthlab.rules.pointers import POINTER
 from lengthlab.rules.wording import SMALL, TRUTH
 
 Ints = NDArray[np.int64]
@@ -31,11 +32,12 @@ class Scalars:
 
 @dataclass
 class Lists:
-    """A list for each input: the first `length_B` elements of its row."""
+    """A list for each input: the first `length_B` elements of its row; told by a pointer, if it is `pointed` at."""
 
     element_BL: Ints
     length_B: Ints
     truth: bool
+    pointed: bool = False
 
 
 Column = Scalars | Lists
@@ -64,6 +66,9 @@ class Page:
         """What each of these rows has in a column."""
         if isinstance(column, Scalars):
             self.scalars(rows_R, column.value_B[rows_R], column.truth)
+            return
+        if column.pointed:
+            self.words(rows_R, POINTER)
             return
         self.words(rows_R, "[")
         length_R = column.length_B[rows_R]

@@ -21,6 +21,7 @@ from typing import Literal, get_args
 
 from lengthlab.errors import LabError, nearest
 from lengthlab.rules.exercise import LETTERS
+from lengthlab.rules.pointers import POINTER
 from lengthlab.rules.rule import Rule
 from lengthlab.rules.step import LOOPS, TO_COME, Scalar, Step, Trace, Value
 
@@ -91,10 +92,13 @@ def _scalar_words(value: Scalar) -> list[str]:
 
 @dataclass(frozen=True)
 class Wording:
-    """How traces of one rule are written in words; `recited` has words that are said after the number of a line."""
+    """How traces of one rule are written in words; `recited` has words that are said after the number of a line, and the list
+    `pointed` is told by a pointer, but in the prompt.
+    """
 
     rule: Rule
     recited: Mapping[int, str]
+    pointed: str = ""
 
     def prompt(self, trace: Trace) -> list[str]:
         """The lines that are not known, if there are any, and the inputs."""
@@ -122,9 +126,12 @@ class Wording:
             return words
         for line, values in states(self.rule, trace):
             words.append(line_word(line))
-            for _, value in values:
-                words += value_words(value)
+            for name, value in values:
+                words += self._told(name, value)
         return [*words, RETURN, *value_words(trace.answer)]
+
+    def _told(self, name: str, value: Value) -> list[str]:
+        return [POINTER] if name == self.pointed else value_words(value)
 
     def _write(self, step: Step, words: list[str]) -> None:
         line, kind, before, after, value, _ = step
@@ -133,7 +140,7 @@ class Wording:
             words.append(self.recited[line])
         for name, held in before:
             words.append(name_word(name))
-            words += value_words(held)
+            words += self._told(name, held)
         if kind == "return":
             assert value is not None
             words.append(RETURN)
@@ -145,7 +152,7 @@ class Wording:
             words.append(THEN)
         for name, held in after:
             words.append(name_word(name))
-            words += value_words(held)
+            words += self._told(name, held)
 
 
 def states(rule: Rule, trace: Trace) -> list[tuple[int, tuple[tuple[str, Value], ...]]]:

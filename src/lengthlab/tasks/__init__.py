@@ -62,6 +62,7 @@ from lengthlab.tasks.retrieval import LastLeft as LastLeft
 from lengthlab.tasks.retrieval import LastRight as LastRight
 from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
 from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
+from lengthlab.tasks.rule_pointers import RulePointers as RulePointers
 from lengthlab.tasks.rules import RuleFollowing as RuleFollowing
 from lengthlab.tasks.rules import RulePrograms as RulePrograms
 from lengthlab.tasks.rules import base_9_rule as base_9_rule
@@ -70,6 +71,7 @@ from lengthlab.tasks.rules import digit_sum_rule as digit_sum_rule
 from lengthlab.tasks.rules import last_letters_rule as last_letters_rule
 from lengthlab.tasks.running_product import RunningProduct as RunningProduct
 from lengthlab.tasks.running_sum import RunningSum as RunningSum
+from lengthlab.tasks.shifted_reverse import ShiftedReverse as ShiftedReverse
 from lengthlab.tasks.sorting import Sort as Sort
 from lengthlab.tasks.state_recall import StateRecall as StateRecall
 from lengthlab.tasks.subsequence import Subsequence as Subsequence
@@ -93,7 +95,7 @@ MEMORY: dict[str, Callable[..., Task]] = {
     "state-recall": StateRecall,
     "group-recall": GroupRecall,
 }
-COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse}
+COPYING: dict[str, Callable[..., Task]] = {"copy": Copy, "reverse": Reverse, "shifted-reverse": ShiftedReverse}
 COUNTING: dict[str, Callable[..., Task]] = {
     "majority": Majority,
     "binary-majority": BinaryMajority,
@@ -109,6 +111,7 @@ RULES: dict[str, Callable[..., Task]] = {
     "rule-coin-flips": coin_flips_rule,
     "rule-digit-sum": digit_sum_rule,
     "rule-programs": RulePrograms,
+    "rule-pointers": RulePointers,
 }
 HELPERS: dict[str, Callable[..., Task]] = {
     "successor": Successor,

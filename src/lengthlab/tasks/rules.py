@@ -134,9 +134,14 @@ class RuleFollowing(RuleTask):
     def exercise(self) -> Exercise:
         return exercise(self.rule)
 
+    @property
+    def pointed(self) -> str:
+        """The list that is told by a pointer, if there is one."""
+        return ""
+
     @cached_property
     def _wording(self) -> Wording:
-        return Wording(self.exercise.rule, {})
+        return Wording(self.exercise.rule, {}, self.pointed)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -156,7 +161,8 @@ class RuleFollowing(RuleTask):
     def _tokens(self, samples: Sequence[Sample]) -> Tokens:
         inputs = [tuple(given) for _, given in samples]
         try:
-            return write_many(self.exercise.rule, self.form, inputs, self._token, ("<bos>", "<sep>", "<eos>"))
+            marks = ("<bos>", "<sep>", "<eos>")
+            return write_many(self.exercise.rule, self.form, inputs, self._token, marks, self.pointed)
         except NotTogether:
             return self.one_by_one(samples)
 

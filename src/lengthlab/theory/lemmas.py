@@ -100,6 +100,7 @@ SORT = Known(
 )
 PARITY = _no(HUANG, "no program of this class counts modulo 2")
 ADDITION = _no(f"by Lemma 8 ({BORN})", "x + 0 is x written again, in order or reversed, and its digits repeat")
+SHIFTED = _no(f"by Lemma 8 ({BORN})", "with its letters renamed it is reverse, and they repeat")
 MULTIPLICATION = _no(f"by Lemma 8 ({BORN})", "x × 10 is x written again, in order or reversed, and its digits repeat")
 
 HERE = "shown by the program here"
@@ -192,6 +193,7 @@ KNOWN: dict[str, Known] = {
     "reverse unique": _unique_copying(copying.unique_reverse, f"Lemma 7 ({BORN})"),
     "copy repeated": REPEATED,
     "reverse repeated": REPEATED,
+    "shifted-reverse": SHIFTED,
     "majority": MAJORITY,
     "binary-majority": BINARY_MAJORITY,
     "binary-majority-interleave": INTERLEAVED,
