@@ -122,6 +122,16 @@ def killed(calls: Sequence[Call], cuts: Callable[[Call], Sequence[int]]) -> Iter
         yield f"after call {number} ({call.kind} {call.name} {call.to})", deepcopy(disk)
 
 
+def in_halves(calls: Sequence[Call]) -> Iterator[Call]:
+    """The same on a disk whose renames are not atomic: what had the name is gone before the new file has it."""
+    disk = Disk()
+    for call in calls:
+        if call.kind == "rename" and call.to in disk.names:
+            yield Call("unlink", call.to)
+        disk.do(call)
+        yield call
+
+
 def powerless(calls: Sequence[Call]) -> Iterator[tuple[str, Disk]]:
     """The disk as a power cut after each call may leave it: with unsynced bytes gone or zeros, and with each unsynced change of
     a name not made.

@@ -26,7 +26,7 @@ from lengthlab.store.watch import status_of
 from lengthlab.training import recorder, train
 from lengthlab.training.precision import precision_named
 from lengthlab.training.result import measure
-from recorded_disk import Call, Disk, killed, powerless, recording
+from recorded_disk import Call, Disk, in_halves, killed, powerless, recording
 from small_runs import CPU, counts, delayed_run, files_in, identical, learned, weights
 
 CASES = int(os.environ.get("LENGTHLAB_CASES", "200"))
@@ -150,6 +150,15 @@ def test_a_process_that_dies_at_any_call_or_byte_changes_nothing(right: Right, t
     read, tried = check(killed(right.calls, cuts), right, tmp_path, at_most=20 * CASES)
     print(f"{len(right.calls)} calls: {read} states read, {tried} gone on from")
     assert tried > 20
+
+
+def test_a_process_that_dies_between_the_halves_of_a_rename_changes_nothing(right: Right, tmp_path: Path) -> None:
+    calls = list(in_halves(right.calls))
+    assert len(calls) > len(right.calls), "nothing was replaced"
+    states = ((when, disk) for when, disk in killed(calls, lambda call: ()) if "(unlink" in when)
+    read, tried = check(states, right, tmp_path, at_most=20 * CASES)
+    print(f"{len(calls) - len(right.calls)} renames in halves: {read} states read, {tried} gone on from")
+    assert tried > 2
 
 
 def test_a_machine_that_dies_after_any_call_changes_nothing(right: Right, tmp_path: Path) -> None:
