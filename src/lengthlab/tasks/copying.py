@@ -137,11 +137,20 @@ class Reverse(Copying):
     name = "reverse"
 
     def write(self, x_BN: Tensor, n_B: Tensor) -> Tensor:
-        from_end_BN = n_B[:, None] - 1 - torch.arange(x_BN.shape[1], device=x_BN.device)
-        return x_BN.gather(1, from_end_BN.clamp(min=0))
+        return reversed_letters(x_BN, n_B)
 
     def from_start(self, place_T: Tensor, n_B1: Tensor) -> Tensor:
         return (place_T - 1).where(place_T <= n_B1, 2 * n_B1 + 1 - place_T)
 
     def answer(self, words: Sequence[str]) -> Sequence[str]:
         return words[::-1]
+
+
+def reversed_letters(x_BN: Tensor, n_B: Tensor) -> Tensor:
+    """The first n letters of each sequence, the last of them first; what comes after them means nothing.
+
+    >>> reversed_letters(torch.tensor([[5, 6, 7]]), torch.tensor([2]))[:, :2]
+    tensor([[6, 5]])
+    """
+    from_end_BN = n_B[:, None] - 1 - torch.arange(x_BN.shape[1], device=x_BN.device)
+    return x_BN.gather(1, from_end_BN.clamp(min=0))

@@ -20,6 +20,7 @@ from torch import Generator, Tensor
 from lengthlab.errors import require_whole
 from lengthlab.memory import require_memory
 from lengthlab.tasks.alphabet import letters_of
+from lengthlab.tasks.copying import reversed_letters
 from lengthlab.tasks.task import WORD_BYTES
 from lengthlab.tasks.transduction import Transduction
 
@@ -53,8 +54,7 @@ class ShiftedReverse(Transduction):
         return torch.randint(self.alphabet, (len(n_B), int(n_B.max())), generator=generator, device=generator.device)
 
     def write(self, x_BN: Tensor, n_B: Tensor) -> Tensor:
-        from_end_BN = n_B[:, None] - 1 - torch.arange(x_BN.shape[1], device=x_BN.device)
-        return (x_BN.gather(1, from_end_BN.clamp(min=0)) + 1) % self.alphabet
+        return (reversed_letters(x_BN, n_B) + 1) % self.alphabet
 
     def answer(self, words: Sequence[str]) -> Sequence[str]:
         after = dict(zip(self.symbols, (*self.symbols[1:], self.symbols[0]), strict=True))
