@@ -75,6 +75,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce crasp --from published --page docs/theory/crasp.md
 	$(BIN)/lengthlab reproduce coupling --from published --page docs/coupling/coupling.md
 	$(BIN)/lengthlab reproduce passkey --from published --page docs/long-memory/passkey.md
+	$(BIN)/lengthlab reproduce hints --from published --page docs/other-tasks/hints.md
 	$(BIN)/lengthlab reproduce --check
 
 # The pictures of the page in the README: trains the demo and looks into it first, where that is not done.

@@ -16,7 +16,7 @@ theirs are 4 × 2. Tables of coupled positions are longer than the longest seque
 sequences lie in their middle; theirs are as long as that sequence, which starts at 1.
 
 Cost: 5 runs a seed of 24,000 steps for addition (about 40 s each on one H200), 6 of 6,000 for copy and reverse (13 s), 2 of
-24,000 for multiplication and 2 of 16,000 for minesweeper (gpu); 5 small ones a seed, a few
+12,000 for multiplication and 2 of 8,000 for minesweeper (gpu); 5 small ones a seed, a few
 minutes each on one core (cpu: n = 1…12, measured to 30; on seed 103, coupled, 0.97 of the sums of 30 digits were right).
 Command: lengthlab reproduce coupling
 """
@@ -100,8 +100,8 @@ RECIPES = {
     "addition": SUMS,
     "copy": Recipe(COPIES, 1, 4, 512, 6_000, 256),
     "reverse": Recipe(COPIES, 1, 4, 512, 6_000, 256),
-    "multiplication": Recipe(PRODUCTS, 2, 8, 512, 24_000, 256),
-    "minesweeper": Recipe(BOARDS, 4, 8, 512, 16_000, 256, peak=1e-4, tables=2),
+    "multiplication": Recipe(PRODUCTS, 2, 8, 512, 12_000, 256),
+    "minesweeper": Recipe(BOARDS, 4, 8, 512, 8_000, 256, peak=1e-4, tables=2),
 }
 ON_TWO_CORES = Recipe(CPU, blocks=1, heads=4, width=256, steps=3_000, batch=32, peak=1e-3)
 PARAMETERS: dict[str, dict[str, Any]] = {name: {"letters": "repeated", "alphabet": 10} for name in ("copy", "reverse")}

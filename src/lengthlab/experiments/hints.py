@@ -158,4 +158,5 @@ HINTS = Study(
     "model and steps are not known to us, so that no number of theirs stands beside ours. `lengthlab.tasks.helper` says how "
     "helpers are written; the subsequence is our reading of a reviewer's summary of a later paper.",
     about=__doc__,
+    page="docs/other-tasks/hints.md",
 )
