@@ -31,7 +31,13 @@ RECIPES = {
     "gpu": Recipe(256, heads=8, chunk=64, chunks=8, batch=32, steps=3_000, blocks=3),
     "cpu": Recipe(64, heads=4, chunk=8, chunks=4, batch=32, steps=1_500, lr=2e-3, weights="softmax", encoder=0, window=8),
 }
-"""NOTE"""
+"""Chosen on seeds 100, 101 and 102, which are not published. On seed 100, 1,500 steps on 64…256 tokens with chunks of 16, an
+encoder and stick-breaking, two blocks and chains of one hop ended at 0.08. With sequences as short as 20…48 or 16…32 tokens,
+means and a softmax, two blocks learn in 200 steps to say one of the two values, and then stay at about 0.5 to 0.7 for all of
+the 400 to 900 steps that were tried: with chunks of 4 or 8, rates from 1e-3 to 3e-3, four heads or one, norms before or after,
+and with the beginning of a chain asked in half of the samples, which alone is soon right in 0.85 to 1.00. The last value given
+before the asked variable is right in 0.71 of such samples. So one assignment is found, and the way from there to the next is
+not learned in these seconds; written out, a chain of two hops is right in 0.995 of the samples at 64 tokens after 600 steps."""
 PARAMETERS: dict[str, dict[str, Any]] = {"gpu": {}, "cpu": {"chains": 2, "variables": 8, "written": True}}
 LSTM, *_ = MEMORY = memory_arms("variable-tracking")
 OTHERS = other_arms("variable-tracking")
