@@ -37,7 +37,8 @@ means and a softmax, two blocks learn in 200 steps to say one of the two values,
 the 400 to 900 steps that were tried: with chunks of 4 or 8, rates from 1e-3 to 3e-3, four heads or one, norms before or after,
 and with the beginning of a chain asked in half of the samples, which alone is soon right in 0.85 to 1.00. The last value given
 before the asked variable is right in 0.71 of such samples. So one assignment is found, and the way from there to the next is
-not learned in these seconds; written out, a chain of two hops is right in 0.995 of the samples at 64 tokens after 600 steps."""
+not learned in these seconds; written out, a chain of two hops is right in 0.995 of the samples at 64 tokens after 600 steps,
+and after all of them, by the seed, in 1.00 there and in 0.995, 0.98 and 0.99 at 4,096."""
 PARAMETERS: dict[str, dict[str, Any]] = {"gpu": {}, "cpu": {"chains": 2, "variables": 8, "written": True}}
 LSTM, *_ = MEMORY = memory_arms("variable-tracking")
 OTHERS = other_arms("variable-tracking")
