@@ -45,23 +45,23 @@ def needles(words: Sequence[str], digits: int, number: int, asked: int) -> Said:
     return said
 
 
-def variable(words: Sequence[str], hops: int, chains: int) -> Said:
-    """Every assignment is carried out when it is read: whoever is given a variable has its value from then on.
+def variable(words: Sequence[str], hops: int, chains: int, written: bool = False) -> Said:
+    """Every assignment is carried out when it is read: whoever is given a variable has its value from then on, and its chain.
 
     >>> variable("<bos> <var> V1 4 <var> V3 5 b <var> V2 V1 <var> V4 V3 <query> V2 4".split(), 1, 2)
     {15: '4'}
     """
-    value: dict[str, str] = {}
-    steps: dict[str, int] = {}
+    chain: dict[str, list[str]] = {}
     for place, word in enumerate(words):
         if word == "<var>":
             name, given = words[place + 1 : place + 3]
-            assert name not in value, f"{name} is given twice: {words}"
-            value[name], steps[name] = (given, 0) if given.isdigit() else (value[given], steps[given] + 1)
-    asked = words[-2]
-    assert (words[-3], len(value), steps[asked]) == ("<query>", chains * (hops + 1), hops), words
-    assert sorted(steps.values()) == sorted(list(range(hops + 1)) * chains), words
-    return {len(words) - 2: value[asked]}
+            assert name not in chain, f"{name} is given twice: {words}"
+            chain[name] = [given] if given.isdigit() else [given, *chain[given]]
+    asked = len(words) - 2 - hops * written
+    said = chain[words[asked]]
+    assert (words[asked - 1], len(chain), len(said)) == ("<query>", chains * (hops + 1), hops + 1), words
+    assert sorted(map(len, chain.values())) == sorted(list(range(1, hops + 2)) * chains), words
+    return {asked + place: word for place, word in enumerate(said if written else said[-1:])}
 
 
 def mqar(words: Sequence[str], pairs: int) -> Said:

@@ -29,12 +29,14 @@ needle_tasks = st.builds(
     *(small, small, st.integers(0, 3), small, st.integers(2, 12), st.integers(0, 9)),
 )
 variable_tasks = st.builds(
-    lambda noise, hops, chains, more, values: VariableTracking(noise, hops, chains, chains * (hops + 1) + more, values),
-    *(small, st.integers(1, 3), st.integers(2, 4), st.integers(0, 9), st.integers(2, 12)),
+    lambda noise, hops, chains, more, values, written: VariableTracking(
+        noise, hops, chains, chains * (hops + 1) + more, values, written
+    ),
+    *(small, st.integers(1, 3), st.integers(2, 4), st.integers(0, 9), st.integers(2, 12), st.booleans()),
 )
 state_tasks = st.builds(lambda pointers, more: StateRecall(pointers + more, pointers), st.integers(4, 6), st.integers(0, 9))
 Right = Callable[[list[str]], by_hand.Said]
-TASKS: list[Task] = [Passkey(), Needles(), VariableTracking(), Mqar(), StateRecall()]
+TASKS: list[Task] = [Passkey(), Needles(), VariableTracking(), VariableTracking(written=True), Mqar(), StateRecall()]
 
 
 def drawn(task: Task, size: int, lengths: tuple[int, int], seed: int = 0) -> tuple[Batch, list[list[str]]]:
@@ -79,7 +81,8 @@ def test_a_variable_has_the_value_that_the_oracle_carries_along(
     task: VariableTracking, skip: int, more: int, seed: int
 ) -> None:
     batch, sequences = drawn(task, 5, (task.shortest + skip, task.shortest + skip + more), seed)
-    hold(task, batch, sequences, "variable-tracking", lambda words: by_hand.variable(words, task.hops, task.chains))
+    asks = (task.hops, task.chains, task.written)
+    hold(task, batch, sequences, "variable-tracking", lambda words: by_hand.variable(words, *asks))
 
 
 @given(st.integers(2, 20), st.integers(2, 20), st.integers(1, 4), st.floats(0, 1), seeds)
@@ -227,6 +230,7 @@ def test_chance_is_one_over_the_answers() -> None:
     assert Passkey(digits=3, values=4).chances(99)["all"] == pytest.approx(4**-3)
     assert Needles(digits=3, values=4, asked=2).chances(99)["all"] == pytest.approx(4**-6)
     assert VariableTracking(values=4).chances(99)["all"] == pytest.approx(1 / 4)
+    assert VariableTracking(values=4, hops=2, written=True).chances(99)["all"] == pytest.approx(1 / 4 / 26**2)
     assert Mqar(values=7).chances(3)["all"] == pytest.approx(1 / (7 * 6 * 5))
     assert Mqar(keys=7, values=7).chances(7)["all"] == pytest.approx(1 / 5040)
     assert StateRecall().chances(5) == {"moved": 0.5, "still": 0.5, "all": 0.5}

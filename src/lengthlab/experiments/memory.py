@@ -38,8 +38,9 @@ ATTENTION = {"rope": ("rope", "none"), "log-n": ("none", "log-n")}
 
 @dataclass(frozen=True)
 class Recipe:
-    """`blocks` of attention, hierarchical or not; a query of the hierarchical one reads `chunks` of `chunk` tokens. A
-    transformer has one block more: nothing before it tells a token which one is beside it.
+    """`blocks` of attention, hierarchical or not; a query of the hierarchical one reads `chunks` of `chunk` tokens, and the
+    last `window` tokens, two chunks if not said. A transformer has one block more: nothing before it tells a token which one is
+    beside it.
     """
 
     width: int
@@ -52,6 +53,7 @@ class Recipe:
     blocks: int = 1
     weights: str = "stick-breaking"
     encoder: int = 1
+    window: int | None = None
 
     def model(self, name: str) -> Model:
         """Of an arm's name: `lstm + hsa`, `attention, rope`, `gru`."""
@@ -71,6 +73,7 @@ class Recipe:
             self.heads,
             chunk=self.chunk,
             chunks=self.chunks,
+            window=self.window,
             weights=self.weights,
             encoder=self.encoder,
         )

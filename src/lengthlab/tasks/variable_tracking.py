@@ -6,15 +6,16 @@ After RULER (Hsieh et al., arXiv 2404.06654), where a chain begins with a number
 it, and assignments stand in the order of their chain. RULER asks for all variables that have a value; here the value of a
 chain's last variable is asked, which is `hops` steps away, so that nothing but following them finds it. With one chain the
 only value there would do, so that there are two chains or more, of equal length and mixed in any order. (Hu et al., arXiv
-2504.16795, have 2 hops.)
+2504.16795, have 2 hops.) The chain may be `written` out on the way to its value, `<query> V1 V9 V4 7`: each token of the answer
+is then one assignment away from the token before it.
 
-Shapes: B samples, C chains of S assignments, K = C × S of them in all.
+Shapes: B samples, C chains of S assignments, K = C × S of them in all, Q tokens of the tail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Generator, Tensor
@@ -29,7 +30,8 @@ from lengthlab.tasks.transduction import distinct
 class VariableTracking(Haystack):
     """Variables that are given one another in noise; asked is the value that a chain began with; n counts all tokens.
 
-    `chains` of `hops` steps each after the first assignment, their names of `variables`, what they begin with of `values`.
+    `chains` of `hops` steps each after the first assignment, their names of `variables`, what they begin with of `values`. If
+    they are `written`, an answer names the other variables of its chain before the value.
 
     >>> task = VariableTracking(noise=3, hops=1, chains=2)
     >>> batch = task.sample(1, (20, 20), torch.Generator().manual_seed(0))
@@ -41,6 +43,7 @@ class VariableTracking(Haystack):
     chains: int = 4
     variables: int = 26
     values: int = 10
+    written: bool = field(default=False, metadata={"added": "0.3"})
 
     name = "variable-tracking"
     opening = "<var>"
@@ -63,14 +66,14 @@ class VariableTracking(Haystack):
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        return self.chains * (1 + self.hops), 3, 3
+        return self.chains * (1 + self.hops), 3, 3 + self.hops * self.written
 
     @property
     def answered(self) -> Sequence[int]:
-        return (2,)
+        return range(2, self.sizes[2])
 
     def chance(self, length: int) -> Mapping[str, float]:
-        return {self.name: 1 / self.values}
+        return {self.name: 1 / self.values / float(self.variables) ** (self.hops * self.written)}
 
     def hide(self, size: int, generator: Generator) -> tuple[Tensor, Tensor]:
         device, steps, number = generator.device, 1 + self.hops, self.sizes[0]
@@ -83,19 +86,20 @@ class VariableTracking(Haystack):
         at_BK = step_BCS.flatten(1).argsort(dim=1)  # and which step stands there
         pieces = [torch.full_like(at_BK, PIECE), name_BCS.flatten(1).gather(1, at_BK), given_BCS.flatten(1).gather(1, at_BK)]
         asked_B1 = torch.randint(self.chains, (size, 1), generator=generator, device=device)
-        tail = [
-            torch.full_like(asked_B1, QUERY),
-            name_BCS[:, :, -1].gather(1, asked_B1),
-            value_BC1[:, :, 0].gather(1, asked_B1),
-        ]
+        chain_BS = torch.cat([value_BC1, name_BCS], dim=2).take_along_dim(asked_B1[:, :, None], dim=1)[:, 0].flip(1)
+        said_BQ = chain_BS[:, 1:] if self.written else chain_BS[:, -1:]
+        tail = [torch.full_like(asked_B1, QUERY), chain_BS[:, :1], said_BQ]
         return torch.stack(pieces, dim=2), torch.cat(tail, dim=1)
 
     def solve(self, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
         given = self._given(words)
-        found = words[list(words).index("<query>") + 1]
-        while found in given:
-            found = given[found]
-        return {self.name: (found,)}
+        said = [given[self._asked(words)]]
+        while said[-1] in given:
+            said.append(given[said[-1]])
+        return {self.name: tuple(said if self.written else said[-1:])}
+
+    def _asked(self, words: Sequence[str]) -> str:
+        return words[list(words).index("<query>") + 1]
 
     def _given(self, words: Sequence[str]) -> dict[str, str]:
         return {words[at + 1]: words[at + 2] for at, word in enumerate(words) if word == "<var>"}
@@ -105,4 +109,5 @@ class VariableTracking(Haystack):
         return {"the last value that was given": self._last_value}
 
     def _last_value(self, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        return {self.name: ([given for given in self._given(words).values() if not given.startswith("V")][-1],)}
+        value = [given for given in self._given(words).values() if not given.startswith("V")][-1]
+        return {self.name: (*[self._asked(words)] * (self.hops * self.written), value)}

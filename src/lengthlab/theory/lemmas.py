@@ -209,14 +209,15 @@ KNOWN: dict[str, Known] = {
 
 
 def kind_of(task: Task) -> str:
-    """The name under which a task of ours is known here. With positions of its own, or hints that stand for them, it is another
-    task, of which these papers do not speak; and a language is known by its automaton, whatever its name.
+    """The name under which a task of ours is known here. With positions of its own, hints that stand for them, or a chain that
+    is written out, it is another task, of which nothing is said here; and a language is known by its automaton, whatever its
+    name.
     """
     if task.name in LANGUAGES and not _is_that_language(task):
         return ""
     letters = "repeated" if getattr(task, "repeated", False) else getattr(task, "letters", "")
     words = (task.name, letters, "coupled" if getattr(task, "positions", "") == "coupled" else "")
-    return " ".join(filter(None, (*words, "hints" if getattr(task, "hints", False) else "")))
+    return " ".join(filter(None, (*words, *(told for told in ("hints", "written") if getattr(task, told, False)))))
 
 
 def _is_that_language(task: Task) -> bool:
