@@ -4,10 +4,10 @@ Claim: an LSTM with hierarchical sparse attention, delayed, trained on n = 1…2
 the samples at n = 100,000, 4,000 times its training length. That is an aim: nobody has measured it yet. A small one, trained on
 n = 1…10 on two cores with sums modulo 2, has both right in 0.80 at n = 160.
 
-A key is two tokens of an alphabet of 512, so that there are 262,144 of them. The same with attention that reads everything
-(no positions, log-n scores: the recipe of `far`) stands beside it, and both end to end. On two cores a key is one token of
-1,024, and once recall has set in, the memory of a sample also holds the chunks of 7 others, up to 70 pairs more: no sequence is
-longer for it, but attention has chosen among that many.
+A key is one token of 131,072 (on two cores of 1,024): of keys of two tokens the small model read the last one. The same with
+attention that reads everything (no positions, log-n scores: the recipe of `far`) stands beside it, and both end to end. Once
+recall has set in, the memory of a sample also holds the chunks of 15 others (7): no sequence is longer for it, but attention
+has chosen among that many.
 
 Cost: 4 runs a seed of at most 13,000 steps (gpu); 2 small ones a seed of at most 4,250 (cpu: measured to n = 640).
 Command: lengthlab reproduce long-memory
@@ -48,7 +48,6 @@ class Scale:
     first: int
     joint: int
     last: int
-    key_tokens: int = 2
     weights: str = "stick-breaking"
     encoder: int = 1
     crowded: tuple[tuple[int, int], ...] = ()
@@ -84,10 +83,10 @@ class Scale:
 GPU = Size("gpu", (1, 25), (25, 100, 400, 1000, 4000, 20_000, 100_000), gpu=True)
 CPU = Size("cpu", (1, 10), (10, 40, 160, 640))
 SCALES = {
-    "gpu": Scale(GPU, modulus=10, keys=512, width=256, heads=2, chunk=8, chunks=4, batch=512, lr=6e-4,
-                 first=3_000, joint=8_000, last=2_000),
+    "gpu": Scale(GPU, modulus=10, keys=131_072, width=256, heads=2, chunk=4, chunks=8, batch=512, lr=6e-4,
+                 first=3_000, joint=4_000, last=2_000, weights="softmax", encoder=0, crowded=((4_000, 15),)),
     "cpu": Scale(CPU, modulus=2, keys=1024, width=64, heads=2, chunk=2, chunks=4, batch=64, lr=2e-3,
-                 first=1_250, joint=1_000, last=500, key_tokens=1, weights="softmax", encoder=0, crowded=((1_500, 7),)),
+                 first=1_250, joint=1_000, last=500, weights="softmax", encoder=0, crowded=((1_500, 7),)),
 }  # fmt: skip
 """On two cores, recall is what is hard. All that follows is of seeds 100 and 101, which are not published, on 500 samples.
 
@@ -120,7 +119,7 @@ def run(arm: Arm, size: str) -> Run:
     from lengthlab.tasks import ModuloRecall
 
     scale = SCALES[size]
-    task = ModuloRecall(scale.modulus, keys=scale.keys, key_tokens=scale.key_tokens)
+    task = ModuloRecall(scale.modulus, keys=scale.keys)
     model, schedule = scale.model(arm.name), scale.schedule(arm.name, arm.training)
     return Run(task, model, schedule, scale.size.trained, scale.batch, optimizer=Adam(clip=1.0))
 
