@@ -17,7 +17,7 @@ sequences lie in their middle; theirs are as long as that sequence, which starts
 
 Cost: 5 runs a seed of 24,000 steps for addition (about 40 s each on one H200), 6 of 6,000 for copy and reverse (13 s), 2 of
 12,000 for multiplication and 2 of 8,000 for minesweeper (gpu); 5 small ones a seed, a few
-minutes each on one core (cpu: n = 1…12, measured to 30; on seed 103, coupled, 0.97 of the sums of 30 digits were right).
+minutes each on one core (cpu: n = 1…12, measured to 30, where the recipe is not settled: docs/coupling.md).
 Command: lengthlab reproduce coupling
 """
 

@@ -9,8 +9,8 @@ rates and steps are ours. Equal compute is as many steps of as many samples: tho
 half the samples of sort. Helpers see no more than 20 numbers either, but the subsequence, whose pieces of at most 20 tokens are
 of samples of 100. Measured is sort alone.
 
-Cost: 20 runs a seed of 6,000 steps of 512 samples (gpu); 6 small ones a seed of 2,400 steps of 64, two minutes each on one
-core (cpu: n = 1…8, measured to 40).
+Cost: 20 runs a seed of 6,000 steps of 512 samples (gpu); 6 small ones a seed of 2,400 steps of 64, a minute or two each on
+one core (cpu: n = 1…8, measured to 40).
 Command: lengthlab reproduce hints
 """
 

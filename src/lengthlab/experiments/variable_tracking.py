@@ -1,9 +1,9 @@
 """Variable tracking: the value at the end of a chain of assignments in noise, to 128 K tokens after 512.
 
-Claim: an LSTM with hierarchical sparse attention, trained on 64…512 tokens, writes a chain of two hops out, both variables and
-the value, and has all of that right in at least 0.90 of the samples at 131,072 tokens. With three layers, one for each
-assignment, it says the value at once and has it right in 0.90 at 32,768: that is an aim. A small one, trained on 32…64 tokens
-on two cores, has a chain that it writes out right in 0.95 at 4,096.
+Claim: an LSTM with hierarchical sparse attention, trained on 64…512 tokens, writes a chain of two hops out, both variables
+and the value, and has all of that right in at least 0.90 of the samples at 131,072 tokens. With three layers, one for each
+assignment, it says the value at once and has it right in 0.90 at 32,768. Both are aims: nobody has measured them yet. A
+small one, trained on 32…64 tokens on two cores, has a chain that it writes out right in 0.95 at 4,096.
 
 Ours and theirs: two hops, as in Hu et al. (arXiv 2504.16795), after RULER (arXiv 2404.06654), with letters in the place of
 text; RULER asks for the names, here the value is asked, alone or after the names. Read teacher-forced, a chain that is written

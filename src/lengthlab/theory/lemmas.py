@@ -217,7 +217,7 @@ def kind_of(task: Task) -> str:
         return ""
     letters = "repeated" if getattr(task, "repeated", False) else getattr(task, "letters", "")
     words = (task.name, letters, "coupled" if getattr(task, "positions", "") == "coupled" else "")
-    return " ".join(filter(None, (*words, *(told for told in ("hints", "written") if getattr(task, told, False)))))
+    return " ".join(filter(None, (*words, *(told for told in ("hints", "written") if getattr(task, told, False) is True))))
 
 
 def _is_that_language(task: Task) -> bool:
