@@ -67,15 +67,21 @@ test-cluster: .cluster/site-packages
 
 # The committed pages and figures, anew from published rows.
 pages: .venv/demo
-	$(BIN)/lengthlab reproduce dat --from published --page docs/results.md
-	$(BIN)/lengthlab reproduce far --from published --page docs/far/far.md
-	$(BIN)/lengthlab reproduce remedies --from published --page docs/far/remedies.md
-	$(BIN)/lengthlab reproduce plateau --from published --page docs/far/plateau.md
-	$(BIN)/lengthlab reproduce born --from published --page docs/theory/born.md
-	$(BIN)/lengthlab reproduce crasp --from published --page docs/theory/crasp.md
-	$(BIN)/lengthlab reproduce coupling --from published --page docs/coupling/coupling.md
-	$(BIN)/lengthlab reproduce passkey --from published --page docs/long-memory/passkey.md
-	$(BIN)/lengthlab reproduce hints --from published --page docs/other-tasks/hints.md
+	$(BIN)/lengthlab reproduce dat --from published --size short --page docs/results.md
+	$(BIN)/lengthlab reproduce far --from published --size gpu --page docs/far/far.md
+	$(BIN)/lengthlab reproduce far --from published --size cpu --page docs/far/far-cpu.md
+	$(BIN)/lengthlab reproduce remedies --from published --size gpu --page docs/far/remedies.md
+	$(BIN)/lengthlab reproduce plateau --from published --size cpu --page docs/far/plateau-cpu.md
+	$(BIN)/lengthlab reproduce born --from published --size gpu --page docs/theory/born.md
+	$(BIN)/lengthlab reproduce born --from published --size cpu --page docs/theory/born-cpu.md
+	$(BIN)/lengthlab reproduce crasp --from published --size gpu --page docs/theory/crasp.md
+	$(BIN)/lengthlab reproduce crasp --from published --size cpu --page docs/theory/crasp-cpu.md
+	$(BIN)/lengthlab reproduce coupling --from published --size gpu --page docs/coupling/coupling.md
+	$(BIN)/lengthlab reproduce passkey --from published --size cpu --page docs/long-memory/passkey-cpu.md
+	$(BIN)/lengthlab reproduce needles --from published --size cpu --page docs/long-memory/needles-cpu.md
+	$(BIN)/lengthlab reproduce variable-tracking --from published --size cpu --page docs/long-memory/variable-tracking-cpu.md
+	$(BIN)/lengthlab reproduce long-memory --from published --size cpu --page docs/long-memory/long-memory-cpu.md
+	$(BIN)/lengthlab reproduce hints --from published --size cpu --page docs/other-tasks/hints-cpu.md
 	$(BIN)/lengthlab reproduce --check
 
 # The pictures of the page in the README: trains the demo and looks into it first, where that is not done.

@@ -240,15 +240,15 @@ def test_a_step_of_hierarchical_attention_is_captured_as_a_graph() -> None:
 def test_memory_of_a_read_grows_with_the_length_and_holds_no_copies_of_chunks() -> None:
     part = models.ChunkMemory(models.HierarchicalAttention(heads=8, chunks=8), chunk=64, heads=8)
     module, peaks = part.build(256).to(DEVICE, torch.bfloat16), []
-    for tokens in (32_768, 65_536, 131_072):
+    for tokens in (32_768, 32_768, 65_536, 131_072):  # the first one also makes room for gradients of weights, and compiles
         x = torch.randn(1, tokens, 256, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         module(x).float().square().sum().backward()
         peaks.append(torch.cuda.max_memory_allocated() - before)
-    assert peaks[2] - peaks[1] <= 2.2 * (peaks[1] - peaks[0]), "with the length, not with its square"
+    assert peaks[3] <= 2.2 * peaks[2] <= 2.2 * 2.2 * peaks[1], "with the length, not with its square"
     copies = 131_072 * 8 * 64 * 64 * 2  # of keys and values of 32 channels in 16 bits
-    assert peaks[2] < copies / 2
+    assert peaks[3] < copies / 2
 
 
 # What Triton 3.6 asked for, compiled for compute capability 9.0: heads, tokens of a chunk, channels, type, bytes of a program.

@@ -416,10 +416,15 @@ def test_a_committed_page_that_differs_is_named_with_the_command_that_mends_it(
     page, figure = tmp_path / "docs" / "far" / "far.md", tmp_path / "docs" / "far" / "far" / "far.svg"
     page.write_text(page.read_text().replace("0.994", "0.999"))
     figure.unlink()
+    (tmp_path / "docs" / "far" / "far-cpu.md").unlink()
     done = call("reproduce", "far", "--check")
     assert done.code == 1
-    command = "run: lengthlab reproduce far --from published --page docs/far/far.md"
-    assert done.out.splitlines() == [f"docs/far/far.md differs; {command}", f"docs/far/far/far.svg is missing; {command}"]
+    command = "run: lengthlab reproduce far --from published --size gpu --page docs/far/far.md"
+    assert done.out.splitlines() == [
+        f"docs/far/far.md differs; {command}",
+        f"docs/far/far/far.svg is missing; {command}",
+        f"docs/far/far-cpu.md is missing; {command.replace('gpu', 'cpu').replace('far.md', 'far-cpu.md')}",
+    ]
 
 
 @pytest.mark.parametrize("name", ["dat", "plateau"])

@@ -98,10 +98,10 @@ def check_pages(studies: list[Study]) -> None:
         require(bool(study.page), f"study '{study.name}' has no page in the checkout")
         for difference in differences(study):
             found += 1
-            say(f"{difference}; run: lengthlab reproduce {study.name} --from published --page {study.page}")
+            say(difference)
     if found:
         click.get_current_context().exit(1)
-    say(f"{', '.join(study.page for study in studies)}: as the published rows have them")
+    say(f"{', '.join(study.name for study in studies)}: pages are as the published rows have them")
 
 
 def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> Results:

@@ -158,4 +158,5 @@ LONG_MEMORY = Study(
     ),
     note="A length n counts pairs: two tokens each, a key and its value.",
     about=__doc__,
+    page="docs/long-memory/long-memory.md",
 )

@@ -79,4 +79,5 @@ NEEDLES = Study(
     ),
     note="A length n counts all tokens, the answers included. Answers are read teacher-forced, digit by digit.",
     about=__doc__,
+    page="docs/long-memory/needles.md",
 )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from lengthlab.errors import LabError, a_kind, explain, nearest, require
@@ -151,7 +152,8 @@ class Study:
     `run` gives the run of an arm at a size, whatever the seed; it is called only where something is trained or looked up in a
     store. `arms` are those of all `sections`; one section is made of them where none is given. `seeds`: so many are trained
     unless a user says otherwise. `baseline`: the arm in whose steps the cost of others is told. `note`: what a reader of its
-    page has to know. `about`: claim, cost and command. `page`: where its page is kept in the checkout, once there are rows.
+    page has to know. `about`: claim, cost and command. `page`: where its page is kept in the checkout, once there are rows;
+    those of other sizes than the first stand beside it (`page_at`).
     `success`: the accuracy in the training range from which a seed counts as one that succeeded, where others report the mean
     over these alone; both means are shown then. `precision`: in which a GPU trains it unless a user says otherwise.
     """
@@ -240,6 +242,11 @@ class Study:
         found = {size.name: size for size in self.sizes}
         require(name in found, f"study '{self.name}' has no size '{name}'; {nearest(name, found)}")
         return found[name]
+
+    def page_at(self, size: Size) -> str:
+        """Where the page of a size is kept in the checkout: docs/far/far.md, and docs/far/far-cpu.md for the second size."""
+        path = PurePosixPath(self.page)
+        return self.page if size == self.sizes[0] else str(path.with_stem(f"{path.stem}-{size.name}"))
 
     def section(self, name: str) -> Section:
         found = {section.name: section for section in self.sections}

@@ -94,4 +94,5 @@ VARIABLE_TRACKING = Study(
     ),
     note="A length n counts all tokens, the answer included. Answers are read teacher-forced, token by token.",
     about=__doc__,
+    page="docs/long-memory/variable-tracking.md",
 )

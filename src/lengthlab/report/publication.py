@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import lengthlab
 from lengthlab.errors import LabError, require
+from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Section, Study
 from lengthlab.report import provenance, traces
 from lengthlab.report.evidence import PUBLISHED, Evidence, Wanted, read_evidence
@@ -52,23 +53,51 @@ def read_results(
     named, the usual ones and those that there is something of.
     """
     for chosen in [study.size(size)] if size is not None else study.sizes:
-        found = read_evidence(sources, Wanted(study, chosen, sections, command), seeds)
-        if found.rows:
-            arms = {arm_of(row) for row in found.rows}
-            usual = [each for each in study.sections_at(chosen) if each.usual or arms & set(each.arms)]
-            return gather(study, chosen, sections or usual, found)
+        results = results_at(study, sources, chosen, sections, seeds, command)
+        if results:
+            return results
     of_size = f", size '{size}'" if size else ""
     raise LabError(f"no rows of experiment '{study.name}'{of_size}, in {', '.join(sources)}")
 
 
+def results_at(
+    study: Study,
+    sources: tuple[str, ...],
+    size: Size,
+    sections: tuple[Section, ...] = (),
+    seeds: int | None = None,
+    command: str = "",
+) -> Results | None:
+    """What these folders have of one size, if anything."""
+    found = read_evidence(sources, Wanted(study, size, sections, command), seeds)
+    if not found.rows:
+        return None
+    arms = {arm_of(row) for row in found.rows}
+    usual = [each for each in study.sections_at(size) if each.usual or arms & set(each.arms)]
+    return gather(study, size, sections or usual, found)
+
+
 def differences(study: Study) -> Iterator[str]:
-    """What the committed page of a study and its figures say otherwise than its published rows."""
+    """What the committed pages of a study and their figures say otherwise than its published rows, with the command that mends
+    it. Every size that has rows has a page.
+    """
     root = Path(lengthlab.__file__).parents[2]
-    path = root / study.page
     require(
-        path.is_file(), f"{study.page} is not here: pages are committed in a checkout of lengthlab, not in an installed one"
+        (root / PUBLISHED / study.name).is_dir(),
+        f"{PUBLISHED}/{study.name} is not here: rows and pages are committed in a checkout of lengthlab, not in an installed one",
     )
-    page = study_page(read_results(study, (str(root / PUBLISHED),)))
+    for size in study.sizes:
+        path = root / study.page_at(size)
+        command = f"lengthlab reproduce {study.name} --from {PUBLISHED} --size {size.name} --page {study.page_at(size)}"
+        results = results_at(study, (str(root / PUBLISHED),), size)
+        if results:
+            yield from (f"{told}; run: {command}" for told in _page_differences(results, path, root))
+        elif path.is_file():
+            yield f"{study.page_at(size)} has no published rows"
+
+
+def _page_differences(results: Results, path: Path, root: Path) -> Iterator[str]:
+    page = study_page(results)
     files = page_files(page, path, pictures(page, ["svg"]))
     for name, data in files.items():
         there = path.parent / name
