@@ -82,9 +82,9 @@ def differences(study: Study) -> Iterator[str]:
     it. Every size that has rows has a page.
     """
     root = Path(lengthlab.__file__).parents[2]
+    where = f"{PUBLISHED}/{study.name}"
     require(
-        (root / PUBLISHED / study.name).is_dir(),
-        f"{PUBLISHED}/{study.name} is not here: rows and pages are committed in a checkout of lengthlab, not in an installed one",
+        (root / where).is_dir(), f"{where} is not here: rows and pages are in a checkout of lengthlab, not in an installed one"
     )
     for size in study.sizes:
         path = root / study.page_at(size)
