@@ -62,8 +62,7 @@ def test_all_recurrences_are_compared_and_one_of_them_both_ways() -> None:
 
 
 def test_rates_are_of_the_grid_and_pilots_are_on_no_published_seed() -> None:
-    assert set(recurrences.RATES) == set(memory.RECURRENCES)
-    assert set(recurrences.RATES.values()) <= set(recurrences.GRID)
+    assert {scale.rate for scale in recurrences.SCALES.values()} <= set(recurrences.GRID)
     found = recurrences.pilots("cpu")
     assert len({run.id for run in found.values()}) == 30
     assert {run.seed for run in found.values()} == {100}
