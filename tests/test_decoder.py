@@ -177,6 +177,14 @@ def test_the_vectors_of_two_ids_are_added_from_one_table_or_from_two() -> None:
         apart(tokens_BT, Layout(position_BTK + 1))
 
 
+def test_first_vectors_of_ids_are_orthogonal_and_as_long_as_others() -> None:
+    torch.manual_seed(3)
+    few_LD = t5_decoder(64, position_ids=40, orthogonal=True).build(12).positions.weight_LD
+    assert torch.allclose(few_LD @ few_LD.T, 64 * torch.eye(40), atol=1e-3)
+    many_LD = PositionIds(200, std=0.02, orthogonal=True).build(64).weight_LD
+    assert many_LD.norm(dim=1).mean().item() == pytest.approx(0.02 * 8, rel=0.05)
+
+
 def test_a_number_of_position_ids_means_what_it_always_meant() -> None:
     models = [Model("m", 8, hybrid_block(8, heads=2).body, ids) for ids in (7, PositionIds(7))]
     networks = []

@@ -29,8 +29,8 @@ STD = 0.02
 def gpt2(width: int = 256, blocks: int = 4, heads: int = 4, mlp: int = 4, position_ids: int = 512) -> Model:
     """GPT-2's block: LayerNorm, GELU, learned absolute positions, and a head that shares its weights with the embedding.
 
-    >>> gpt2(width=64, blocks=2, position_ids=300).position_ids
-    PositionIds(number=300, random_start=True, tables=1, std=0.02)
+    >>> gpt2(width=64, blocks=2, position_ids=300).position_ids.number
+    300
     """
     body = _body(blocks, Attention(heads, NoPositions()), Mlp(mlp, Gelu()), LayerNorm())
     return Model("gpt2", width, body, _ids(position_ids, std=STD), STD, tied=True)
@@ -59,13 +59,16 @@ def t5_decoder(
     position_ids: int = 203,
     tables: int = 1,
     scores: Scores | str = "none",
+    orthogonal: bool = False,
 ) -> Model:
     """T5's block as position coupling has it: RMSNorm before and after each sublayer, an MLP with GELU gates, no biases.
 
-    A token that has several ids has the sum of their vectors: of one table, or each of its own with as many `tables`.
+    A token that has several ids has the sum of their vectors: of one table, or each of its own with as many `tables`. These
+    begin at random, or `orthogonal` to each other.
     """
     attend, feed = Attention(heads, NoPositions(), scores, bias=False), GatedMlp(mlp, Gelu(), bias=False)
-    return Model("t5-decoder", width, _body(blocks, attend, feed, RmsNorm(), after=True), _ids(position_ids, tables))
+    ids = _ids(position_ids, tables, orthogonal=orthogonal)
+    return Model("t5-decoder", width, _body(blocks, attend, feed, RmsNorm(), after=True), ids)
 
 
 def _body(blocks: int, attend: Part, feed: Part, norm: Norm, after: bool = False) -> Named:
@@ -76,6 +79,6 @@ def _body(blocks: int, attend: Part, feed: Part, norm: Norm, after: bool = False
     return named("attention", chain(repeat(blocks, block), norm))
 
 
-def _ids(number: int, tables: int = 1, std: float = 1.0) -> int | PositionIds:
+def _ids(number: int, tables: int = 1, std: float = 1.0, orthogonal: bool = False) -> int | PositionIds:
     require_whole(number, "model.position_ids", 0)
-    return PositionIds(number, random_start=True, tables=tables, std=std) if number else 0
+    return PositionIds(number, random_start=True, tables=tables, std=std, orthogonal=orthogonal) if number else 0

@@ -5,7 +5,7 @@ Shapes: B samples, T tokens, D width, L position ids, K ids of a token, where it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,9 @@ class PositionIds:
     sequence such that it has room, so that all vectors are learned (Huang et al. 2024, arXiv 2410.02140). Where a token has
     several ids, their vectors are added: of one table, or each of its own with as many `tables`.
 
+    `orthogonal`: the first vectors are so to each other, where there are no more of them than channels. Ids that are further
+    apart than a training sequence is long never meet, so that nothing pushes apart what was near by chance.
+
     >>> PositionIds(8, tables=2).build(width=4).weight_LD.shape
     torch.Size([16, 4])
     """
@@ -33,6 +36,7 @@ class PositionIds:
     tables: int = 1
     std: float = 0.02
     """Of the first weights."""
+    orthogonal: bool = field(default=False, metadata={"added": "0.3"})
 
     def __post_init__(self) -> None:
         require_whole(self.number, "position_ids.number", 1)
@@ -43,11 +47,19 @@ class PositionIds:
         return PositionTable(self, width)
 
 
+def _first_vectors(ids: PositionIds, width: int) -> Tensor:
+    """weight_LD. Where there are more ids than channels, the channels are orthogonal instead, and vectors nearly so."""
+    shape = (ids.tables * ids.number, width)
+    if ids.orthogonal:
+        return nn.init.orthogonal_(torch.empty(shape), gain=ids.std * max(shape) ** 0.5)
+    return ids.std * torch.randn(shape)
+
+
 class PositionTable(nn.Module):
     def __init__(self, ids: PositionIds, width: int) -> None:
         super().__init__()
         self.limit, self.tables = ids.number, ids.tables
-        self.weight_LD = nn.Parameter(ids.std * torch.randn(ids.tables * ids.number, width))
+        self.weight_LD = nn.Parameter(_first_vectors(ids, width))
         self.chance = CountedRandom() if ids.random_start else None
 
     def forward(self, tokens_BT: Tensor, layout: Layout) -> Tensor:
