@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from lengthlab.experiments import find_study
+from lengthlab.models import PositionIds
 from lengthlab.spec.run import Run
-from lengthlab.tasks import Few, Mixture, RulePrograms
+from lengthlab.tasks import Few, Mixture, RulePointers, RulePrograms
 from lengthlab.tasks.rules import RuleTask
 from lengthlab.training.state import TrainState
 
@@ -27,7 +28,8 @@ def test_every_arm_is_the_run_it_is_named_after(size: str) -> None:
         form, way, *to_ten = arm.name.split(", ")
         assert run.task.written == form
         assert ("rope" in str(run.to_json()["model"])) == (way == "rope")
-        assert run.lengths == ((1, 3) if size == "cpu" else (1, 10) if to_ten else (1, 5))
+        longer = to_ten or isinstance(run.task, RulePointers)
+        assert run.lengths == ((1, 3) if size == "cpu" else (1, 10) if longer else (1, 5))
 
 
 def test_rules_that_were_never_seen_are_measured() -> None:
@@ -50,8 +52,16 @@ def test_new_rules_are_measured_on_inputs_that_training_does_not_have() -> None:
         assert (few.samples, measured.samples, few.task.first, few.task.programs, few.task.form) == (100, 0, 1_000, 5, form)
 
 
+def test_lists_are_pointed_into_by_the_rule_that_the_arm_says() -> None:
+    for arm, run in STUDY.runs("gpu", [0], [STUDY.section("pointers")]):
+        assert isinstance(run.task, RulePointers)
+        assert dict(arm.about)["rule"] == run.task.rule
+        assert run.task.longest >= 30
+        assert run.model.position_ids == PositionIds(run.task.ids, random_start=True, tables=2, std=1.0, orthogonal=True)
+
+
 def test_the_order_is_claimed_for_four_rules() -> None:
-    claims = [claim for claim in STUDY.claims if claim.size == "gpu" and claim.section != "adaptation"]
+    claims = [claim for claim in STUDY.claims if claim.size == "gpu" and claim.section not in ("adaptation", "pointers")]
     assert [claim.section for claim in claims] == ["coin-flips", "digit-sum", "addition", "last-letters"]
     assert all(len(claim.checks) == 4 for claim in claims)
 

@@ -30,6 +30,12 @@ class Recipe:
         make = hybrid_block if way == "hybrid" else transformer
         return make(self.width, blocks=self.blocks, heads=self.heads, positions=positions, scores=scores, pre_norm=True)
 
+    def pointing(self, ids: int) -> Model:
+        """For words that have two ids, as the decoder of position coupling."""
+        from lengthlab.models import t5_decoder
+
+        return t5_decoder(self.width, self.blocks, self.heads, position_ids=ids, tables=2, scores="log-n", orthogonal=True)
+
     @property
     def optimizer(self) -> AdamW:
         from lengthlab.spec.optimizer import AdamW

@@ -5,10 +5,11 @@ models; here small ones are trained from scratch on our token forms of the same 
 
 Claim: trained on lengths 1…5, transformers have more samples right at n = 10 with a scratchpad than with the answer alone, and
 more with the whole trace than with a scratchpad: for coin flips, sums of digits, addition, and last letters, each judged by
-itself. A trace is right if all of it is, which asks more than its answer.
+itself. The same with lists that are pointed into, trained on 1…10 and judged at 20. A trace is right if all of it is, which
+asks more than its answer.
 
 Cost: 12 runs a seed of 4,000 steps for each of two tasks; more with `--part addition`, `last-letters`, `flips-to-10`,
-`meta`, `adaptation` (gpu). 4 small ones a seed (cpu: n = 1…3, measured to 6).
+`pointers`, `meta`, `adaptation` (gpu). 4 small ones a seed (cpu: n = 1…3, measured to 6).
 Command: lengthlab reproduce rules
 """
 
@@ -34,6 +35,10 @@ FORMS: dict[Form, str] = {"direct": "answer alone", "scratchpad": "scratchpad", 
 """By the names that tasks have for them, as a reader knows them."""
 TRANSFORMERS = {"rope": "rotary", "log-n": "none, log-n scores"}
 HYBRID = {"end-to-end": "hybrid, end to end", "delayed": "hybrid, delayed"}
+IDS = 64
+"""Of coupled pointers; the longest sample that is measured takes the middle half."""
+POINTERS, POINTED = "rule-pointers", ("coin-flips", "digit-sum")
+"""The task in which a list is pointed into, and the rules that it is made for."""
 PARAMETERS: dict[str, dict[str, Any]] = {"rule-programs": {"programs": KNOWN, "held": 200}}
 
 
@@ -48,6 +53,17 @@ def rule_arm(task: str, form: Form, way: str, training: str = "end-to-end", to_t
     name = f"{form}, {way}{', 1-10' if to_ten else ''}"
     label = f"{task.removeprefix('rule-').replace('-', ' ')}, {FORMS[form]}, {told}"
     return Arm(name, model, task, training, label, (("form", FORMS[form]), ("architecture", told)))
+
+
+def pointer_arm(rule: str, form: Form) -> Arm:
+    """
+    >>> str(pointer_arm("digit-sum", "scratchpad"))
+    'digit sum, scratchpad, transformer, coupled pointers'
+    """
+    told = "transformer, coupled pointers"
+    label = f"{rule.replace('-', ' ')}, {FORMS[form]}, {told}"
+    about = (("rule", rule), ("form", FORMS[form]), ("architecture", told))
+    return Arm(f"{form}, {rule}", "t5-decoder", POINTERS, "end-to-end", label, about)
 
 
 def _arms(task: str, to_ten: bool = False) -> tuple[Arm, ...]:
@@ -65,6 +81,10 @@ def run(arm: Arm, size: str) -> Run:
     if arm.training == "adapted":
         return adapted_run(arm, recipe, GPU.trained)
     form, way, *rest = arm.name.split(", ")
+    if arm.task == POINTERS:
+        task = task_named(POINTERS, {"rule": way, "form": form, "ids": IDS})
+        schedule = recipe.schedule(arm.training)
+        return Run(task, recipe.pointing(IDS), schedule, TO_TEN.trained, recipe.batch, optimizer=recipe.optimizer)
     task = task_named(arm.task, {"form": form} | PARAMETERS.get(arm.task, {}))
     trained = CPU.trained if size == "cpu" else (TO_TEN if rest else GPU).trained
     return Run(task, recipe.model(way), recipe.schedule(arm.training), trained, recipe.batch, optimizer=recipe.optimizer)
@@ -80,6 +100,18 @@ def _order(task: str, section: str, length: int = 10) -> Claim:
         f"at n = {length}, answer alone < scratchpad < whole trace, with each of two transformers",
         tuple(Check(more, length, ">", At(arm=less)) for more, less in pairs),
         section=section,
+        size="gpu",
+    )
+
+
+def _pointed_order(rule: str, length: int) -> Claim:
+    """The same, with coupled pointers."""
+    arms = [pointer_arm(rule, form) for form in FORMS]
+    return Claim(
+        f"{rule.replace('-', ' ').capitalize()}, with coupled pointers: who tells more steps reaches further.",
+        f"at n = {length}, answer alone < scratchpad < whole trace",
+        tuple(Check(more, length, ">", At(arm=less)) for less, more in pairwise(arms)),
+        section="pointers",
         size="gpu",
     )
 
@@ -102,6 +134,15 @@ RULES = Study(
         Section("addition", "Addition", _arms("rule-addition"), usual=False, sizes=(GPU,)),
         Section("last-letters", "Last letters", _arms("rule-last-letters"), usual=False, sizes=(GPU,)),
         Section("flips-to-10", "Coin flips, trained on 1…10", _arms("rule-coin-flips", True), usual=False, sizes=(TO_TEN,)),
+        Section(
+            "pointers",
+            "Lists that are pointed into, trained on 1…10",
+            tuple(pointer_arm(rule, form) for rule in POINTED for form in FORMS),
+            "What is left of a list is one word. Its position ids, coupled with those of the elements, say where it points, so "
+            "that nothing has to be copied again and again.",
+            usual=False,
+            sizes=(TO_TEN,),
+        ),
         Section(
             "meta",
             "Rules that were never seen",
@@ -128,6 +169,7 @@ RULES = Study(
         _order("rule-digit-sum", "digit-sum"),
         _order("rule-addition", "addition"),
         _order("rule-last-letters", "last-letters"),
+        *(_pointed_order(rule, 20) for rule in POINTED),
         adaptation_claim(FORMS["trace"], 10),
         Claim(
             "In the training range, every form is learned.",
@@ -140,7 +182,6 @@ RULES = Study(
     note="What is right is the whole of what is said: of a trace every step, of a scratchpad every turn. A guess is right in "
     "half of the coin flips and in a ninth of the sums of digits where the answer alone is said, and never in the other forms, "
     "so that a failing trace may stand below a guess. Answers are read teacher-forced; whoever says all of it right after the "
-    "right words says it after its own, too. Coupled pointers (the task rule-pointers) are no arm: in pilots they "
-    "did not bring the order about, and docs/rules.md says where they break.",
+    "right words says it after its own, too.",
     about=__doc__,
 )
