@@ -42,6 +42,7 @@ INTEGRATED = {
         *("integrations.language_model", "integrations.finetuning", "integrations.trained_lm"),
     ),
     "peft": ("integrations.finetuning",),
+    "fla": ("kernels.flash_linear",),
     "pytorch_lightning": ("integrations.lightning",),
     "lightning": ("integrations.lightning",),
     "axolotl": ("integrations.axolotl",),

@@ -6,6 +6,8 @@ import os
 import platform
 import subprocess
 from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -17,12 +19,22 @@ COMMIT = "LENGTHLAB_COMMIT"
 
 
 def versions() -> dict[str, str]:
-    """Of the package, of PyTorch and of Python.
+    """Of the package, of PyTorch and of Python; of flash-linear-attention, too, where its kernels may have been used.
 
-    >>> sorted(versions())
-    ['lengthlab', 'python', 'torch']
+    >>> {"lengthlab", "python", "torch"} <= set(versions())
+    True
     """
-    return {"lengthlab": lengthlab.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    known = {"lengthlab": lengthlab.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    if torch.cuda.is_available() and find_spec("fla"):
+        known["fla-core"] = _version_of("fla-core")
+    return known
+
+
+def _version_of(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "from a folder"
 
 
 @cache

@@ -2,6 +2,7 @@
 
 Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs. Of
 hierarchical attention: M queries, each for P heads of C channels, K chunks that it reads, I chunks in all of S tokens, E = 2C.
+Of a memory of keys and values: B samples, H heads, T tokens, U steps of them, K channels of keys, V of values.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from lengthlab.kernels.sizes import fits_attention, fits_chunks, fits_recurrence
 
 VOCABULARY = 1024
 """The gradient of an embedding is a product with a matrix of tokens by vocabulary, so it must not be large."""
+LINEAR_CHANNELS = 256
+"""Of keys and of values, the most that flash-linear-attention takes."""
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -49,6 +52,13 @@ def serve_chunks(x: Tensor, kv_ISE: Tensor, heads: int) -> bool:
     """
     alike = x.dtype == kv_ISE.dtype and x.device == kv_ISE.device
     return _on_gpu(x) and alike and fits_chunks(heads, kv_ISE.shape[-1] // 2, kv_ISE.shape[-2], x.dtype, x.device)
+
+
+def serve_memory(x: Tensor, channels: int) -> bool:
+    """Whether a memory of keys and values has one, with so many channels at most: for types of 16 bits, where
+    flash-linear-attention is installed. Its products of fp32 are rounded, so that these are left to PyTorch.
+    """
+    return _on_gpu(x) and x.dtype.itemsize == 2 and channels <= LINEAR_CHANNELS and _has_flash_linear()
 
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
@@ -114,6 +124,26 @@ def read_chunks(q_MPC: Tensor, kv_ISE: Tensor, row_MK: Tensor, weight_MK: Tensor
     return out_MPC
 
 
+def scan_delta(
+    dtype: torch.dtype, q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor, s_BHKV: Tensor
+) -> tuple[Tensor, Tensor]:
+    """As `models.recurrence.delta.scan_delta`, with factors in `dtype`."""
+    from lengthlab.kernels import flash_linear
+
+    with _device_of(q_BHTK):
+        return flash_linear.scan_delta(dtype, q_BHTK, k_BHUK, v_BHUV, beta_BHU, log_BHU, s_BHKV)
+
+
+def scan_decay(
+    dtype: torch.dtype, q_BHTK: Tensor, k_BHTK: Tensor, v_BHTV: Tensor, log_BHT: Tensor, s_BHKV: Tensor
+) -> tuple[Tensor, Tensor]:
+    """As `models.recurrence.decay.scan_decay`, with factors in `dtype`."""
+    from lengthlab.kernels import flash_linear
+
+    with _device_of(q_BHTK):
+        return flash_linear.scan_decay(dtype, q_BHTK, k_BHTK, v_BHTV, log_BHT, s_BHKV)
+
+
 def _on_gpu(x: Tensor) -> bool:
     """A GPU, Triton, and a type that is what it says: autocast would change it between a kernel's forward and backward."""
     return x.is_cuda and x.dtype in TYPES and not torch.is_autocast_enabled("cuda") and _has_triton()
@@ -127,6 +157,11 @@ def _device_of(x: Tensor) -> AbstractContextManager[object]:
 @cache
 def _has_triton() -> bool:
     return find_spec("triton") is not None
+
+
+@cache
+def _has_flash_linear() -> bool:
+    return find_spec("fla") is not None
 
 
 def _is_power(number: int) -> bool:

@@ -5,10 +5,13 @@ Shapes: B samples, T tokens, D width, H heads, C = D / H channels of a head, J s
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lengthlab import kernels
 from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.decay import Decay
@@ -39,7 +42,8 @@ class DeltaMixer(Recurrence):
         return self._through(x_BTD, state, walk_delta)
 
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        return self._through(x_BTD, state, scan_delta)
+        fast = kernels.serve_memory(x_BTD, x_BTD.shape[-1] // self.heads)
+        return self._through(x_BTD, state, partial(kernels.scan_delta, x_BTD.dtype) if fast else scan_delta)
 
     def _through(self, x_BTD: Tensor, state: State | None, scan: DeltaScan) -> tuple[Tensor, State]:
         width = x_BTD.shape[-1]

@@ -6,11 +6,13 @@ Shapes: B samples, T tokens, D width, I = H·V channels inside, H heads, V chann
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lengthlab import kernels
 from lengthlab.errors import require, require_whole
 from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
@@ -67,7 +69,8 @@ class _Mamba2(Recurrence):
         return self._through(x_BTD, state, walk_decay)
 
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        return self._through(x_BTD, state, scan_decay)
+        fast = kernels.serve_memory(x_BTD, max(self.state, self.norm.normalized_shape[0] // self.heads))
+        return self._through(x_BTD, state, partial(kernels.scan_decay, x_BTD.dtype) if fast else scan_decay)
 
     def _through(self, x_BTD: Tensor, state: State | None, scan: DecayScan) -> tuple[Tensor, State]:
         mixed_BTI, window = self.conv(self.mixed(x_BTD), None if state is None else state[0])
