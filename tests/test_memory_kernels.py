@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 from lengthlab import kernels
 from lengthlab.models import Deltaproduct, GatedDeltanet, Mamba2, Part
@@ -24,39 +28,83 @@ on_a_gpu_with_the_library = pytest.mark.skipif(
 def test_what_is_not_on_a_gpu_or_not_of_16_bits_is_left_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_has_flash_linear", lambda: True)
     x = torch.zeros(2, 4, 16, dtype=torch.bfloat16)
-    assert not kernels.serve_memory(x, 16)
+    assert not kernels.serve_memory(x, 16, fades=False)
     monkeypatch.setattr(kernels, "_on_gpu", lambda x: True)
-    assert kernels.serve_memory(x, 16)
-    assert not kernels.serve_memory(x, 512)
-    assert not kernels.serve_memory(x.float(), 16)
+    assert kernels.serve_memory(x, 16, fades=False)
+    assert not kernels.serve_memory(x, 512, fades=False)
+    assert not kernels.serve_memory(x.float(), 16, fades=False)
     monkeypatch.setattr(kernels, "_has_flash_linear", lambda: False)
-    assert not kernels.serve_memory(x, 16)
+    assert not kernels.serve_memory(x, 16, fades=False)
+
+
+@pytest.mark.parametrize(
+    ("triton", "capability", "wrong"),
+    [("3.6.0", 9, True), ("3.4.0+git1", 9, True), ("3.7.1", 9, False), ("3.3.1", 9, False), ("3.6.0", 8, False)],
+)
+def test_what_fades_is_left_to_pytorch_where_its_gradients_would_be_wrong(
+    triton: str, capability: int, wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels._fades_wrongly.cache_clear()
+    monkeypatch.setattr(kernels, "version", lambda name: triton)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (capability, 0))
+    monkeypatch.setattr(kernels, "_on_gpu", lambda x: True)
+    monkeypatch.setattr(kernels, "_has_flash_linear", lambda: True)
+    x = torch.zeros(2, 4, 16, dtype=torch.bfloat16)
+    assert kernels.serve_memory(x, 16, fades=True) == (not wrong)
+    assert kernels.serve_memory(x, 16, fades=False)
+    kernels._fades_wrongly.cache_clear()
+
+
+def served(part: Part) -> Recurrence:
+    """Its module, if the library's kernels are what it would use here."""
+    fades = not isinstance(part, Deltaproduct) or part.gated
+    if fades and kernels._fades_wrongly(torch.device("cuda")):
+        pytest.skip("this Triton makes wrong gradients of what fades on this GPU")
+    module = part.build(256)
+    assert isinstance(module, Recurrence)
+    return module.cuda()
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which kernels were called."""
+    seen = []
+    for name in ("scan_delta", "scan_decay"):
+
+        def counted(*memory: object, name: str = name, scan: Callable[..., object] = getattr(kernels, name)) -> object:
+            seen.append(name)
+            return scan(*memory)
+
+        monkeypatch.setattr(kernels, name, counted)
+    return seen
 
 
 @on_a_gpu_with_the_library
 @pytest.mark.parametrize("part", PARTS, ids=str)
-@pytest.mark.parametrize("tokens", [50, 200])
+@pytest.mark.parametrize("tokens", [50, 2_000])
 def test_a_gpu_reads_and_learns_what_it_does_without_the_library(
-    part: Part, tokens: int, monkeypatch: pytest.MonkeyPatch
+    part: Part, tokens: int, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
-    module = part.build(256).cuda()
-    assert isinstance(module, Recurrence)
+    module = served(part)
     x_BTD = torch.randn(8, tokens, 256, device="cuda")
     weight_BTD = torch.randn_like(x_BTD)
 
-    def learned(dtype: torch.dtype) -> list[torch.Tensor]:
-        made = part.build(256).to("cuda", dtype)
-        made.load_state_dict(module.state_dict())
+    def learned(dtype: torch.dtype) -> list[Tensor]:
+        made = copy.deepcopy(module).to(dtype)
         leaf_BTD = x_BTD.to(dtype).requires_grad_()
-        out_BTD, (_, memory) = made.read(leaf_BTD, None)
-        more_BTD, _ = made.read(leaf_BTD, (_, memory))
+        out_BTD, (window, memory) = made.read(leaf_BTD, None)
+        more_BTD, _ = made.read(leaf_BTD, (window, memory))
         grads = torch.autograd.grad(((out_BTD + more_BTD) * weight_BTD).sum(), [leaf_BTD, *made.parameters()])
         return [each.float() for each in (out_BTD, more_BTD, memory, *grads)]
 
-    exact, fast = learned(torch.float32), learned(torch.bfloat16)
+    exact = learned(torch.float32)
+    assert calls == []
+    fast = learned(torch.bfloat16)
+    assert len(calls) == 2
     monkeypatch.setattr(kernels, "_has_flash_linear", lambda: False)
     plain = learned(torch.bfloat16)
+    assert len(calls) == 2
     for right, mine, other in zip(exact, fast, plain, strict=True):
         scale = right.norm() + 1e-6
         near, usual = (mine - right).norm() / scale, (other - right).norm() / scale
@@ -65,23 +113,23 @@ def test_a_gpu_reads_and_learns_what_it_does_without_the_library(
 
 @on_a_gpu_with_the_library
 @pytest.mark.parametrize("part", PARTS, ids=str)
-def test_a_step_is_captured_as_a_graph(part: Part) -> None:
+def test_a_step_is_captured_as_a_graph(part: Part, calls: list[str]) -> None:
     torch.manual_seed(0)
-    module = part.build(256).to("cuda", torch.bfloat16)
+    module = served(part).to(torch.bfloat16)
     x_BTD = torch.randn(8, 50, 256, device="cuda", dtype=torch.bfloat16)
 
-    def step() -> list[torch.Tensor]:
+    def step() -> list[Tensor]:
         out_BTD = module(x_BTD)
         return [out_BTD, *torch.autograd.grad(out_BTD.float().square().sum(), list(module.parameters()))]
 
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
+    with torch.cuda.stream(torch.cuda.Stream()):
         for _ in range(3):
             expected = [each.clone() for each in step()]
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         captured = step()
+    assert len(calls) == 4
     graph.replay()
     torch.cuda.synchronize()
     for mine, theirs in zip(captured, expected, strict=True):

@@ -40,12 +40,15 @@ def _their_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("part", PARTS, ids=str)
 def test_a_recurrence_reads_by_their_formulas_what_it_reads_by_ours(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    module, x_BTD = part.build(16), torch.randn(2, 11, 16)
-    ours, mine = module.read(x_BTD, None)
-    further, _ = module.read(x_BTD, mine)
-    asked = []
-    monkeypatch.setattr(kernels, "serve_memory", lambda x, channels: asked.append(channels) or True)
-    theirs, state = module.read(x_BTD, None)
-    torch.testing.assert_close(theirs, ours, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(module.read(x_BTD, state)[0], further, rtol=1e-4, atol=1e-5)
-    assert asked == [16 if isinstance(part, Mamba2) else 8] * 2
+    module, x_BTD = part.build(16), torch.randn(2, 11, 16, requires_grad=True)
+    fades = not isinstance(part, Deltaproduct) or part.gated
+
+    def read() -> list[Tensor]:
+        out_BTD, state = module.read(x_BTD, None)
+        more_BTD, (_, memory) = module.read(x_BTD, state)
+        return [out_BTD, more_BTD, memory, *torch.autograd.grad(more_BTD.square().sum(), [x_BTD, *module.parameters()])]
+
+    ours, asked = read(), []
+    monkeypatch.setattr(kernels, "serve_memory", lambda x, channels, fades: asked.append((channels, fades)) or True)
+    torch.testing.assert_close(read(), ours, rtol=1e-4, atol=1e-5)
+    assert asked == [(16 if isinstance(part, Mamba2) else 8, fades)] * 2

@@ -2,13 +2,15 @@
 
 Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs. Of
 hierarchical attention: M queries, each for P heads of C channels, K chunks that it reads, I chunks in all of S tokens, E = 2C.
-Of a memory of keys and values: B samples, H heads, T tokens, U steps of them, K channels of keys, V of values.
+Of a memory of keys and values: B samples, H heads, T tokens, U = T·J steps, K channels of keys, V of values.
 """
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 
 import torch
@@ -19,7 +21,7 @@ from lengthlab.kernels.sizes import fits_attention, fits_chunks, fits_recurrence
 VOCABULARY = 1024
 """The gradient of an embedding is a product with a matrix of tokens by vocabulary, so it must not be large."""
 LINEAR_CHANNELS = 256
-"""Of keys and of values, the most that flash-linear-attention takes."""
+"""The most that flash-linear-attention takes for keys of the delta rule; asked of all keys and values."""
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -54,11 +56,13 @@ def serve_chunks(x: Tensor, kv_ISE: Tensor, heads: int) -> bool:
     return _on_gpu(x) and alike and fits_chunks(heads, kv_ISE.shape[-1] // 2, kv_ISE.shape[-2], x.dtype, x.device)
 
 
-def serve_memory(x: Tensor, channels: int) -> bool:
+def serve_memory(x: Tensor, channels: int, fades: bool) -> bool:
     """Whether a memory of keys and values has one, with so many channels at most: for types of 16 bits, where
-    flash-linear-attention is installed. Its products of fp32 are rounded, so that these are left to PyTorch.
+    flash-linear-attention is installed. Its products of fp32 are rounded, so that these are left to PyTorch. One that fades
+    has wrong gradients on a Hopper GPU with some versions of Triton, and the library refuses to make them.
     """
-    return _on_gpu(x) and x.dtype.itemsize == 2 and channels <= LINEAR_CHANNELS and _has_flash_linear()
+    fits = x.dtype.itemsize == 2 and channels <= LINEAR_CHANNELS
+    return _on_gpu(x) and fits and _has_flash_linear() and not (fades and _fades_wrongly(x.device))
 
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
@@ -125,7 +129,13 @@ def read_chunks(q_MPC: Tensor, kv_ISE: Tensor, row_MK: Tensor, weight_MK: Tensor
 
 
 def scan_delta(
-    dtype: torch.dtype, q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor, s_BHKV: Tensor
+    dtype: torch.dtype,
+    q_BHTK: Tensor,
+    k_BHUK: Tensor,
+    v_BHUV: Tensor,
+    beta_BHU: Tensor,
+    log_BHU: Tensor | None,
+    s_BHKV: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """As `models.recurrence.delta.scan_delta`, with factors in `dtype`."""
     from lengthlab.kernels import flash_linear
@@ -162,6 +172,13 @@ def _has_triton() -> bool:
 @cache
 def _has_flash_linear() -> bool:
     return find_spec("fla") is not None
+
+
+@cache
+def _fades_wrongly(device: torch.device) -> bool:
+    """Issue 640 of flash-linear-attention: a Hopper GPU, and Triton from 3.4 on, before 3.7.1."""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version("triton"))[:3])
+    return torch.cuda.get_device_capability(device)[0] == 9 and (3, 4) <= numbers < (3, 7, 1)
 
 
 def _is_power(number: int) -> bool:

@@ -1,6 +1,7 @@
 """Memories of keys and values by the kernels of flash-linear-attention, for whoever has installed it (`fla-core`).
 
-Theirs have tokens before heads, and factors of 16 bits; decays, β and the memory stay in fp32.
+Theirs have tokens before heads, and factors of 16 bits. Decays, β and the memory that is handed on are in fp32; inside, a chunk
+reads the memory before it in 16 bits.
 Shapes: B samples, H heads, T tokens, U = T·J steps, J steps of a token, K channels of keys, V of values.
 """
 
@@ -11,7 +12,13 @@ from torch import Tensor
 
 
 def scan_delta(
-    dtype: torch.dtype, q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor, s_BHKV: Tensor
+    dtype: torch.dtype,
+    q_BHTK: Tensor,
+    k_BHUK: Tensor,
+    v_BHUV: Tensor,
+    beta_BHU: Tensor,
+    log_BHU: Tensor | None,
+    s_BHKV: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """out_BHTV in `dtype`, and S_BHKV after the last step. Of a token's log decays the first alone may be other than 0."""
     from fla.ops.gated_delta_product import chunk_gated_delta_product
@@ -19,12 +26,12 @@ def scan_delta(
 
     steps = k_BHUK.shape[2] // q_BHTK.shape[2]
     factors = [_by_token(x, dtype) for x in (q_BHTK, k_BHUK, v_BHUV)]
-    gates = _by_token(log_BHU[..., ::steps]), _by_token(beta_BHU)
+    log_BTH = None if log_BHU is None else _by_token(log_BHU[..., ::steps])
     told = {"scale": 1.0, "initial_state": s_BHKV, "output_final_state": True}
-    if steps == 1:
-        out_BTHV, s_BHKV = chunk_gated_delta_rule(*factors, *gates, **told)
+    if steps == 1 and log_BTH is not None:
+        out_BTHV, s_BHKV = chunk_gated_delta_rule(*factors, log_BTH, _by_token(beta_BHU), **told)
     else:
-        out_BTHV, s_BHKV = chunk_gated_delta_product(*factors, *gates, steps, **told)
+        out_BTHV, s_BHKV = chunk_gated_delta_product(*factors, log_BTH, _by_token(beta_BHU), steps, **told)
     return out_BTHV.transpose(1, 2), s_BHKV
 
 

@@ -16,14 +16,15 @@ from torch import Tensor
 
 from lengthlab.models.recurrence.chunks import CHUNK, chunked, log_between, unchunked
 
-DeltaScan = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(q_BHTK, k_BHUK, v_BHUV, β_BHU, log a_BHU, S_BHKV) → (out_BHTV, S_BHKV)."""
+DeltaScan = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor], tuple[Tensor, Tensor]]
+"""(q_BHTK, k_BHUK, v_BHUV, β_BHU, log a_BHU, S_BHKV) → (out_BHTV, S_BHKV); without log a, nothing fades."""
 
 
 def walk_delta(
-    q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor, s_BHKV: Tensor
+    q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor | None, s_BHKV: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Step after step."""
+    log_BHU = torch.zeros_like(beta_BHU) if log_BHU is None else log_BHU
     steps = k_BHUK.shape[2] // q_BHTK.shape[2]
     after = []
     for k_BHK, v_BHV, beta_BH, a_BH in zip(*(x.unbind(2) for x in (k_BHUK, v_BHUV, beta_BHU, log_BHU.exp())), strict=True):
@@ -37,7 +38,7 @@ def walk_delta(
 
 
 def scan_delta(
-    q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor, s_BHKV: Tensor
+    q_BHTK: Tensor, k_BHUK: Tensor, v_BHUV: Tensor, beta_BHU: Tensor, log_BHU: Tensor | None, s_BHKV: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Chunk after chunk (Yang et al. 2024, arXiv 2406.06484 and 2412.06464).
 
@@ -45,6 +46,7 @@ def scan_delta(
     before it, u_t + β_t Σ_{s < t} exp(g_t − g_s) (k_t·k_s) u_s = β_t (v_t − exp(g_t)·Sᵀk_t): a triangular system, solved for
     all chunks at once for v, and for the keys that S is read by.
     """
+    log_BHU = torch.zeros_like(beta_BHU) if log_BHU is None else log_BHU
     tokens = q_BHTK.shape[2]
     steps = k_BHUK.shape[2] // tokens
     size = min(max(1, CHUNK // steps), tokens)

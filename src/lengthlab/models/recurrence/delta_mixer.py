@@ -42,7 +42,7 @@ class DeltaMixer(Recurrence):
         return self._through(x_BTD, state, walk_delta)
 
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        fast = kernels.serve_memory(x_BTD, x_BTD.shape[-1] // self.heads)
+        fast = kernels.serve_memory(x_BTD, x_BTD.shape[-1] // self.heads, fades=self.decay is not None)
         return self._through(x_BTD, state, partial(kernels.scan_delta, x_BTD.dtype) if fast else scan_delta)
 
     def _through(self, x_BTD: Tensor, state: State | None, scan: DeltaScan) -> tuple[Tensor, State]:
@@ -53,7 +53,7 @@ class DeltaMixer(Recurrence):
         beta_BHU = self.strongest * self._by_head(exact(self.beta(x_BTD)).sigmoid(), self.steps).squeeze(-1)
         memory = v.new_zeros(len(x_BTD), self.heads, width // self.heads, width // self.heads) if state is None else state[1]
         unit = F.normalize(q_BHTC, dim=-1), F.normalize(k_BHUC, dim=-1)
-        out_BHTC, memory = scan(*unit, v_BHUC, beta_BHU, self._log(x_BTD, beta_BHU), memory)
+        out_BHTC, memory = scan(*unit, v_BHUC, beta_BHU, self._log(x_BTD), memory)
         out_BTHC = self.norm(out_BHTC.transpose(1, 2).to(x_BTD.dtype))
         return self.out(out_BTHC.flatten(2) * F.silu(self.gate(x_BTD))), (window, memory)
 
@@ -61,9 +61,9 @@ class DeltaMixer(Recurrence):
         """(B, H, U, …) of (B, T, …), whose channels lie by step, then by head."""
         return torch.unflatten(x, -1, (steps, self.heads, -1)).flatten(1, 2).transpose(1, 2)
 
-    def _log(self, x_BTD: Tensor, beta_BHU: Tensor) -> Tensor:
+    def _log(self, x_BTD: Tensor) -> Tensor | None:
         """log a of every step: the token's at its first, 0 at the others."""
         if self.decay is None:
-            return beta_BHU.new_zeros(beta_BHU.shape)
+            return None
         log_BHT = self.decay(x_BTD)[1]
         return F.pad(log_BHT[..., None], (0, self.steps - 1)).flatten(2)

@@ -69,7 +69,8 @@ class _Mamba2(Recurrence):
         return self._through(x_BTD, state, walk_decay)
 
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        fast = kernels.serve_memory(x_BTD, max(self.state, self.norm.normalized_shape[0] // self.heads))
+        channels = max(self.state, self.norm.normalized_shape[0] // self.heads)
+        fast = kernels.serve_memory(x_BTD, channels, fades=True)
         return self._through(x_BTD, state, partial(kernels.scan_decay, x_BTD.dtype) if fast else scan_decay)
 
     def _through(self, x_BTD: Tensor, state: State | None, scan: DecayScan) -> tuple[Tensor, State]:
