@@ -425,6 +425,9 @@ def test_a_committed_page_that_differs_is_named_with_the_command_that_mends_it(
         f"docs/far/far/far.svg is missing; {command}",
         f"docs/far/far-cpu.md is missing; {command.replace('gpu', 'cpu').replace('far.md', 'far-cpu.md')}",
     ]
+    rows = tmp_path / "published" / "far" / "results.jsonl"
+    rows.write_text("".join(line for line in rows.read_text().splitlines(True) if '"gpu"' not in line))
+    assert "docs/far/far.md has no published rows; delete it and its figures" in call("reproduce", "far", "--check").out
 
 
 @pytest.mark.parametrize("name", ["dat", "plateau"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lengthlab.experiments import find_study
+from lengthlab.experiments import find_study, rules
 from lengthlab.models import PositionIds
 from lengthlab.spec.run import Run
 from lengthlab.tasks import Few, Mixture, RulePointers, RulePrograms
@@ -56,7 +56,7 @@ def test_lists_are_pointed_into_by_the_rule_that_the_arm_says() -> None:
     for arm, run in STUDY.runs("gpu", [0], [STUDY.section("pointers")]):
         assert isinstance(run.task, RulePointers)
         assert dict(arm.about)["rule"] == run.task.rule
-        assert run.task.longest >= 30
+        assert run.task.longest >= max(run.evaluate)
         assert run.model.position_ids == PositionIds(run.task.ids, random_start=True, tables=2, std=1.0, orthogonal=True)
 
 
@@ -64,6 +64,14 @@ def test_the_order_is_claimed_for_four_rules() -> None:
     claims = [claim for claim in STUDY.claims if claim.size == "gpu" and claim.section not in ("adaptation", "pointers")]
     assert [claim.section for claim in claims] == ["coin-flips", "digit-sum", "addition", "last-letters"]
     assert all(len(claim.checks) == 4 for claim in claims)
+
+
+def test_the_order_is_claimed_for_pointers_too() -> None:
+    claims = [claim for claim in STUDY.claims if claim.section == "pointers"]
+    forms = [[(check.arm.name, check.bound.arm.name) for check in claim.checks] for claim in claims]  # type: ignore[union-attr]
+    assert forms == [
+        [(f"scratchpad, {rule}", f"direct, {rule}"), (f"trace, {rule}", f"scratchpad, {rule}")] for rule in rules.POINTED
+    ]
 
 
 def test_a_small_arm_makes_a_step() -> None:

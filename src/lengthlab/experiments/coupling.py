@@ -113,7 +113,7 @@ RECIPES = {
     "minesweeper": Recipe(BOARDS, 4, 8, 512, 8_000, 256, peak=1e-4, tables=2),
 }
 ON_TWO_CORES = Recipe(CPU, blocks=1, heads=4, width=256, steps=4_000, batch=32, peak=1e-3, orthogonal=True)
-"""Vectors of ids that begin orthogonal make the difference: docs/coupling.md has all trials."""
+"""docs/coupling.md has all trials, and what orthogonal first vectors did in them."""
 PARAMETERS: dict[str, dict[str, Any]] = {name: {"letters": "repeated", "alphabet": 10} for name in ("copy", "reverse")}
 IDS = {
     "addition": Ids(570, 34),

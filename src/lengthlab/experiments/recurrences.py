@@ -164,14 +164,14 @@ def _parity(size: str, section: str, twice: int, far: int) -> tuple[Claim, ...]:
     )
     return (
         Claim(
-            "Recurrences whose eigenvalues lie between 0 and 1 lose parity beyond their range.",
+            "Recurrences whose eigenvalues lie between 0 and 1 have no parity beyond their range, learned inside it or not.",
             f"{', '.join(LOSE_PARITY)}: at most 0.60 at n = {twice} and at n = {far}, where 0.50 is chance",
             tuple(Check(arm, length, "≤", 0.60) for arm in lose for length in (twice, far)),
             section=section,
             size=size,
         ),
         Claim(
-            "Those whose gates depend on the state, or whose state keeps its length, keep it.",
+            "Those whose update depends on the state, or whose state keeps its length, keep it.",
             f"{', '.join(KEEP_PARITY)}: at least 0.99 at n = {far}",
             tuple(Check(arm, far, "≥", 0.99) for arm in keep),
             section=section,

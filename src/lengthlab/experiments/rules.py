@@ -80,11 +80,12 @@ def run(arm: Arm, size: str) -> Run:
     recipe = RECIPES[size]
     if arm.training == "adapted":
         return adapted_run(arm, recipe, GPU.trained)
-    form, way, *rest = arm.name.split(", ")
     if arm.task == POINTERS:
-        task = task_named(POINTERS, {"rule": way, "form": form, "ids": IDS})
+        form, rule = arm.name.split(", ")
+        task = task_named(POINTERS, {"rule": rule, "form": form, "ids": IDS})
         schedule = recipe.schedule(arm.training)
         return Run(task, recipe.pointing(IDS), schedule, TO_TEN.trained, recipe.batch, optimizer=recipe.optimizer)
+    form, way, *rest = arm.name.split(", ")
     task = task_named(arm.task, {"form": form} | PARAMETERS.get(arm.task, {}))
     trained = CPU.trained if size == "cpu" else (TO_TEN if rest else GPU).trained
     return Run(task, recipe.model(way), recipe.schedule(arm.training), trained, recipe.batch, optimizer=recipe.optimizer)

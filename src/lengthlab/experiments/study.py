@@ -244,9 +244,9 @@ class Study:
         return found[name]
 
     def page_at(self, size: Size) -> str:
-        """Where the page of a size is kept in the checkout: docs/far/far.md, and docs/far/far-cpu.md for the second size."""
+        """Where the page of a size is kept in the checkout: docs/far/far.md for the first, docs/far/far-cpu.md for another."""
         path = PurePosixPath(self.page)
-        return self.page if size == self.sizes[0] else str(path.with_stem(f"{path.stem}-{size.name}"))
+        return self.page if size.name == self.sizes[0].name else str(path.with_stem(f"{path.stem}-{size.name}"))
 
     def section(self, name: str) -> Section:
         found = {section.name: section for section in self.sections}

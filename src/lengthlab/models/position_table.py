@@ -25,7 +25,7 @@ class PositionIds:
     several ids, their vectors are added: of one table, or each of its own with as many `tables`.
 
     `orthogonal`: the first vectors are so to each other, where there are no more of them than channels. Ids that are further
-    apart than a training sequence is long never meet, so that nothing pushes apart what was near by chance.
+    apart than a training sequence is long never meet in training, and may be near each other by chance.
 
     >>> PositionIds(8, tables=2).build(width=4).weight_LD.shape
     torch.Size([16, 4])

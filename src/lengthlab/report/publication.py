@@ -78,22 +78,26 @@ def results_at(
 
 
 def differences(study: Study) -> Iterator[str]:
-    """What the committed pages of a study and their figures say otherwise than its published rows, with the command that mends
-    it. Every size that has rows has a page.
+    """What the committed pages of a study and their figures say otherwise than its published rows, and how to mend it. Every
+    size that has rows has a page, and no other has.
     """
     root = Path(lengthlab.__file__).parents[2]
     where = f"{PUBLISHED}/{study.name}"
     require(
-        (root / where).is_dir(), f"{where} is not here: rows and pages are in a checkout of lengthlab, not in an installed one"
+        (root / where).is_dir(), f"{where} is not here: rows and pages are in a checkout of lengthlab, not in an installation"
     )
+    found = 0
     for size in study.sizes:
-        path = root / study.page_at(size)
-        command = f"lengthlab reproduce {study.name} --from {PUBLISHED} --size {size.name} --page {study.page_at(size)}"
+        page = study.page_at(size)
         results = results_at(study, (str(root / PUBLISHED),), size)
         if results:
-            yield from (f"{told}; run: {command}" for told in _page_differences(results, path, root))
-        elif path.is_file():
-            yield f"{study.page_at(size)} has no published rows"
+            found += 1
+            command = f"lengthlab reproduce {study.name} --from {PUBLISHED} --size {size.name} --page {page}"
+            yield from (f"{told}; run: {command}" for told in _page_differences(results, root / page, root))
+        elif (root / page).is_file() or (root / page).with_suffix("").is_dir():
+            yield f"{page} has no published rows; delete it and its figures"
+    if not found:
+        yield f"{where} has no rows of any size of the study"
 
 
 def _page_differences(results: Results, path: Path, root: Path) -> Iterator[str]:

@@ -42,7 +42,8 @@ def study_page(results: Results, name: str = "") -> Page:
     for section in results.sections:
         blocks += section_blocks(results, section)
     blocks += [Heading("Where the numbers come from"), *_origins(results)]
-    return Page(results.study.title, tuple(blocks), f"lengthlab reproduce {name or results.study.name}")
+    other = "" if results.size.name == results.study.sizes[0].name else f" --size {results.size.name}"
+    return Page(results.study.title, tuple(blocks), f"lengthlab reproduce {name or results.study.name}{other}")
 
 
 def opening(results: Results) -> Iterator[Block]:
