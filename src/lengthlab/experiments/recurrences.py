@@ -230,4 +230,5 @@ RECURRENCES_STUDY = Study(
     ),
     note="A length n counts pairs of a key and a value; the keys are noise where nothing is recalled.",
     about=__doc__,
+    page="docs/recurrences/recurrences.md",
 )
