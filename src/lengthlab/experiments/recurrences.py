@@ -10,8 +10,8 @@ rest is ours. All have the same steps and, at a size, the same rate: on two core
 nearly all of them on seed 100, which is not published (`pilots`).
 
 Cost: 80 runs a seed of 5,000 steps for a recurrence alone, and 40 of at most 9,000 for hybrids (gpu, in parts: `--part modulo`,
-`groups`, `recall`, `hybrids`); 10 small ones a seed of 2,500 steps, one to four minutes each on one core (cpu: parity, n = 1…10,
-measured to 160).
+`groups`, `recall`, `hybrids`); 10 small ones a seed of 2,500 steps, one to four minutes each on one core (cpu: parity,
+n = 1…10, measured to 160).
 Command: lengthlab reproduce recurrences
 """
 
