@@ -2,7 +2,6 @@
 
 Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs. Of
 hierarchical attention: M queries, each for P heads of C channels, K chunks that it reads, I chunks in all of S tokens, E = 2C.
-Of a memory of keys and values: B samples, H heads, T tokens, U = T·J steps, K channels of keys, V of values.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def serve_chunks(x: Tensor, kv_ISE: Tensor, heads: int) -> bool:
 
 
 def serve_memory(x: Tensor, channels: int, fades: bool) -> bool:
-    """Whether a memory of keys and values has one, with so many channels at most: for types of 16 bits, where
+    """Whether a memory of keys and values has one (`flash_linear`), with so many channels at most: for types of 16 bits, where
     flash-linear-attention is installed. Its products of fp32 are rounded, so that these are left to PyTorch. One that fades
     has wrong gradients on a Hopper GPU with some versions of Triton, and the library refuses to make them.
     """
@@ -126,32 +125,6 @@ def read_chunks(q_MPC: Tensor, kv_ISE: Tensor, row_MK: Tensor, weight_MK: Tensor
     with _device_of(q_MPC):
         out_MPC: Tensor = ChunkRead.apply(q_MPC, kv_ISE, row_MK, weight_MK)
     return out_MPC
-
-
-def scan_delta(
-    dtype: torch.dtype,
-    q_BHTK: Tensor,
-    k_BHUK: Tensor,
-    v_BHUV: Tensor,
-    beta_BHU: Tensor,
-    log_BHU: Tensor | None,
-    s_BHKV: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """As `models.recurrence.delta.scan_delta`, with factors in `dtype`."""
-    from lengthlab.kernels import flash_linear
-
-    with _device_of(q_BHTK):
-        return flash_linear.scan_delta(dtype, q_BHTK, k_BHUK, v_BHUV, beta_BHU, log_BHU, s_BHKV)
-
-
-def scan_decay(
-    dtype: torch.dtype, q_BHTK: Tensor, k_BHTK: Tensor, v_BHTV: Tensor, log_BHT: Tensor, s_BHKV: Tensor
-) -> tuple[Tensor, Tensor]:
-    """As `models.recurrence.decay.scan_decay`, with factors in `dtype`."""
-    from lengthlab.kernels import flash_linear
-
-    with _device_of(q_BHTK):
-        return flash_linear.scan_decay(dtype, q_BHTK, k_BHTK, v_BHTV, log_BHT, s_BHKV)
 
 
 def _on_gpu(x: Tensor) -> bool:

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lengthlab import kernels
+from lengthlab.kernels import flash_linear
 from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.decay import Decay
@@ -43,7 +44,7 @@ class DeltaMixer(Recurrence):
 
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
         fast = kernels.serve_memory(x_BTD, x_BTD.shape[-1] // self.heads, fades=self.decay is not None)
-        return self._through(x_BTD, state, partial(kernels.scan_delta, x_BTD.dtype) if fast else scan_delta)
+        return self._through(x_BTD, state, partial(flash_linear.scan_delta, x_BTD.dtype) if fast else scan_delta)
 
     def _through(self, x_BTD: Tensor, state: State | None, scan: DeltaScan) -> tuple[Tensor, State]:
         width = x_BTD.shape[-1]

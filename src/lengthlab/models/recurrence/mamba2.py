@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from lengthlab import kernels
 from lengthlab.errors import require, require_whole
+from lengthlab.kernels import flash_linear
 from lengthlab.models.exact import exact
 from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.decay import Decay, DecayScan, scan_decay, walk_decay
@@ -71,7 +72,7 @@ class _Mamba2(Recurrence):
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
         channels = max(self.state, self.norm.normalized_shape[0] // self.heads)
         fast = kernels.serve_memory(x_BTD, channels, fades=True)
-        return self._through(x_BTD, state, partial(kernels.scan_decay, x_BTD.dtype) if fast else scan_decay)
+        return self._through(x_BTD, state, partial(flash_linear.scan_decay, x_BTD.dtype) if fast else scan_decay)
 
     def _through(self, x_BTD: Tensor, state: State | None, scan: DecayScan) -> tuple[Tensor, State]:
         mixed_BTI, window = self.conv(self.mixed(x_BTD), None if state is None else state[0])
