@@ -25,8 +25,9 @@ in_process.START_SECONDS = inf  # tests train where they stand, however busy the
 os.environ.pop("COLUMNS", None)  # whoever runs tests side by side may set it, and tables are as wide as it says
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a hundred workers are started, and need not compile the package each
 
-# Every run tries the same; pytest --hypothesis-profile=default tries others.
-settings.register_profile("same", derandomize=True)
+# Every run tries the same; pytest --hypothesis-profile=others tries others. No test has a deadline: machines are busy.
+settings.register_profile("others", deadline=None)
+settings.register_profile("same", settings.get_profile("others"), derandomize=True)
 settings.load_profile("same")
 
 

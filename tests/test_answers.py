@@ -36,7 +36,7 @@ from lengthlab.training.state import TrainState
 from small_runs import CPU
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 
 
 def example(reference: str, **given: Any) -> Any:

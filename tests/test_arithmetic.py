@@ -57,7 +57,7 @@ lengths_of = st.lists(st.integers(1, 12), min_size=1, max_size=5)
 
 
 @given(lengths_of, st.integers(2, 12), st.booleans(), st.booleans(), st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_sums_and_their_ids_are_those_of_the_oracle(
     lengths: list[int], operands: int, reverse: bool, shorter: bool, seed: int
 ) -> None:
@@ -73,7 +73,7 @@ def test_sums_and_their_ids_are_those_of_the_oracle(
 
 
 @given(lengths_of, st.integers(1, 4), st.booleans(), st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_products_and_their_ids_are_those_of_the_oracle(lengths: list[int], digits: int, reverse: bool, seed: int) -> None:
     task = Multiplication(digits=digits, reverse=reverse, **COUPLED)
     batch = drawn(task, lengths, seed)
@@ -86,7 +86,7 @@ def test_products_and_their_ids_are_those_of_the_oracle(lengths: list[int], digi
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.floats(0.05, 0.95), st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_boards_and_their_two_ids_are_those_of_the_oracle(sides: list[int], mines: float, seed: int) -> None:
     task = Minesweeper(mines=mines, **COUPLED)
     batch = drawn(task, sides, seed)
@@ -99,7 +99,7 @@ def test_boards_and_their_two_ids_are_those_of_the_oracle(sides: list[int], mine
 
 
 @given(lengths_of, st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_parities_and_their_ids_are_those_of_the_oracle(lengths: list[int], seed: int) -> None:
     task = ParityScratchpad(**COUPLED)
     batch = drawn(task, lengths, seed)
@@ -117,7 +117,7 @@ def test_the_papers_example_has_the_papers_ids() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 900), min_size=9, max_size=9), min_size=1, max_size=3))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_carrying_keeps_the_number(columns: list[list[int]]) -> None:
     table = torch.nn.functional.pad(torch.tensor(columns), (0, 3))
     for row, digits in zip(columns, carry(table, largest=900).tolist(), strict=True):

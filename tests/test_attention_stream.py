@@ -122,7 +122,7 @@ def test_every_kind_of_attention_reads_pieces_as_it_reads_the_whole(positions: s
 
         @given(CUTS)
         @example([1, 6, 15])
-        @settings(max_examples=2, deadline=None)
+        @settings(max_examples=2)
         def at(cuts: list[int]) -> None:
             alike(in_pieces(network, tokens_BT, cuts), wanted, 1e-12 if scores in SOFTMAX else 2e-6)
 
@@ -143,7 +143,7 @@ def test_every_architecture_says_in_pieces_what_it_says_at_once_wherever_it_is_a
 
 
 @given(CUTS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @torch.no_grad()
 def test_ids_of_the_task_place_tokens_in_pieces_as_at_once(cuts: list[int]) -> None:
     position_BT = torch.randint(30, (2, TOKENS), generator=torch.Generator().manual_seed(2))

@@ -19,7 +19,7 @@ from lengthlab.spec.toml import make
 from lengthlab.tasks import IGNORE, Copy, Reverse, ShiftedReverse, Task
 from lengthlab.tasks.copying import Copying
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 
 
 @st.composite

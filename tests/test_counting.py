@@ -29,7 +29,7 @@ from lengthlab.tasks import (
 )
 
 Answer = Callable[[list[str]], list[str]]
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 NAMES = ("majority", "binary-majority", "binary-majority-interleave", "sort", "parity", "binary-addition")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -70,7 +70,6 @@ def test_an_lstm_of_two_layers_keeps_to_documents_too() -> None:
 
 
 @given(lengths=LENGTHS)
-@settings(deadline=None)
 def test_a_row_padded_and_made_a_row_again_is_itself(lengths: list[int]) -> None:
     documents = Documents(lengths)
     row_1N = torch.arange(1, sum(lengths) + 1)[None]
@@ -83,7 +82,6 @@ def test_a_row_padded_and_made_a_row_again_is_itself(lengths: list[int]) -> None
 
 
 @given(lengths=LENGTHS)
-@settings(deadline=None)
 def test_tokens_by_time_run_from_the_longest_document_to_the_shortest(lengths: list[int]) -> None:
     documents = Documents(lengths)
     order_N, back_N, documents_T = documents.by_time

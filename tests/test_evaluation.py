@@ -123,14 +123,14 @@ def test_samples_differ_by_length_and_by_seed_and_by_nothing_else() -> None:
 
 
 @given(draws=st.integers(1, 4), more=st.integers(1, 3))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_asking_for_more_samples_keeps_the_first_ones(draws: int, more: int) -> None:
     fewer = samples(3, draws * DRAWN)
     assert torch.equal(samples(3, (draws + more) * DRAWN)[: len(fewer)], fewer)
 
 
 @given(number=st.integers(1, 130))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_as_many_samples_are_drawn_as_were_asked_for_and_all_of_the_length(number: int) -> None:
     drawn = samples(4, number)
     assert len(drawn) == number

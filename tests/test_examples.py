@@ -131,7 +131,7 @@ def parity() -> Task:
     return made
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**31), shortest=st.integers(1, 6), more=st.integers(0, 6))
 def test_the_task_example_solves_what_it_samples(seed: int, shortest: int, more: int) -> None:
     task = parity()

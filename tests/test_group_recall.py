@@ -20,7 +20,7 @@ from lengthlab.tasks.group import group_of, product
 
 QUESTIONS = (("product", "recall"), ("product",), ("recall",))
 NAMES = ("Z2", "Z7", "Z60", "S2", "S3", "S4", "S5", "A3", "A4", "A5")
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 tasks = st.builds(GroupRecall, st.sampled_from(NAMES), st.integers(1, 40), st.sampled_from(QUESTIONS))
 
 

@@ -48,7 +48,7 @@ from lengthlab.tasks import Passkey
 from lengthlab.training.state import TrainState
 
 WIDTH, HEADS, SIZE, VOCABULARY = 8, 4, 4, 11
-quick = settings(max_examples=30, deadline=None)
+quick = settings(max_examples=30)
 
 
 def drawn(module: nn.Module, seed: int = 0) -> Any:
@@ -321,7 +321,7 @@ cuts = st.lists(st.integers(1, 9), min_size=1, max_size=12)
 
 
 @given(cuts, st.sampled_from([{}, {"encoder": 0, "weights": "softmax"}, {"window": 1}, {"pre_norm": True, "blocks": 1}]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_reading_in_pieces_equals_reading_at_once(sizes: list[int], changes: dict[str, Any]) -> None:
     network, tokens_BT = network_of(**changes), tokens(2, sum(sizes))
     whole_BTV, state, pieces = network(tokens_BT), None, []

@@ -60,7 +60,7 @@ def weights_of(state: TrainState) -> dict[str, Tensor]:
 
 
 @given(name=st.sampled_from(WITH_ATTENTION), covers=st.sampled_from(["part", "sublayers", "function"]), seed=st.integers(0, 99))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_delayed_part_is_bit_identical_before_and_after_its_phase_off(name: str, covers: str, seed: int) -> None:
     model = MODELS[name](width=8, blocks=2, heads=2, mlp=1)
     state = TrainState(small_run(delayed(4, joint=1, lr=0.1, covers=covers), model=model, seed=seed), CPU)  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ def unkilled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(steps=st.lists(st.integers(0, 54), min_size=1, max_size=3), checkpoint_seconds=st.sampled_from([-1.0, 1e9]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_a_run_killed_at_any_moment_and_started_again_equals_an_unkilled_one(
     tmp_path_factory: pytest.TempPathFactory, unkilled: Path, steps: list[int], checkpoint_seconds: float
 ) -> None:
@@ -133,7 +133,7 @@ def raise_killed(*_: object) -> None:
 
 
 @given(order=st.lists(st.integers(0, 2), min_size=8, max_size=20))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_several_runs_trained_together_give_what_they_give_alone(order: Sequence[int]) -> None:
     # Step by step in one process, in any order, with somebody else drawing random numbers; test_training has the processes.
     runs = [delayed_run(first=3, joint=30), end_to_end_run(), end_to_end_run(seed=1)]
@@ -152,7 +152,7 @@ def test_several_runs_trained_together_give_what_they_give_alone(order: Sequence
 
 
 @given(lengths=st.tuples(st.integers(1, 4), st.integers(0, 4)).map(lambda pair: (pair[0], sum(pair))), seed=st.integers(0, 99))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_nothing_in_training_sees_a_length_above_the_training_range(
     tmp_path_factory: pytest.TempPathFactory, lengths: tuple[int, int], seed: int
 ) -> None:

@@ -20,7 +20,7 @@ from lengthlab.spec.toml import make
 from lengthlab.tasks import IGNORE, Automaton, Language, Mixture, Task, dyck, repeated
 from lengthlab.tasks.card import card
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 FIBONACCI = {"symbols": ["x", "y"], "moves": [[0, 1], [0, -1]], "accepting": [0]}
 """No y after a y, and x at the end."""
 

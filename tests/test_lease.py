@@ -422,7 +422,7 @@ class Workers(RuleBasedStateMachine):
         assert self.store.mixed == 0
 
 
-Workers.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+Workers.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestWorkers = Workers.TestCase
 
 

@@ -37,7 +37,7 @@ def pace_of(told: list[PieceRead]) -> Pace:
 
 
 @given(st.integers(20, 300), st.floats(0.01, 5), st.floats(0, 1), st.integers(1, 30), st.integers(1, 4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_first_pieces_tell_how_long_all_will_take(
     pieces: int, fixed: float, growing: float, samples: int, threads: int
 ) -> None:

@@ -18,7 +18,7 @@ from lengthlab.tasks import IGNORE, Batch, Mqar, Needles, Passkey, StateRecall, 
 from lengthlab.tasks.card import card
 from lengthlab.tasks.haystack import Haystack
 
-quick = settings(max_examples=30, deadline=None)
+quick = settings(max_examples=30)
 seeds = st.integers(0, 2**31 - 1)
 small = st.integers(1, 4)
 passkeys = st.builds(Passkey, small, small, st.integers(2, 12), st.none() | st.floats(0, 1))

@@ -36,7 +36,7 @@ def names(mixture: Mixture, size: int, lengths: tuple[int, int] = (2, 2)) -> lis
 
 
 @given(seed=st.integers(0, 2**31), tag=st.booleans(), share=st.integers(1, 5))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_every_sample_is_one_of_its_task(seed: int, tag: bool, share: int) -> None:
     mixture = Mixture(TASKS, (share, 1), tag)
     batch = mixture.sample(12, (1, 5), torch.Generator().manual_seed(seed))

@@ -48,7 +48,7 @@ CASES = [("lstm", {})] + [
 ]
 every_model = pytest.mark.parametrize(("name", "choices"), CASES, ids=[" ".join((name, *c.values())) for name, c in CASES])
 every_attention = pytest.mark.parametrize(("positions", "scores"), CHOICES)
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 
 
 def network_of(name: str, choices: dict[str, str]) -> nn.Module:

@@ -35,7 +35,7 @@ batch = 4
 
 @pytest.mark.parametrize("held", HELD)
 @given(half=st.integers(0, 20), a=st.integers(20, 79), b=st.integers(20, 79))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_both_splits_hold_out_as_many_pairs_and_the_square_is_where_it_is_asked_for(
     held: str, half: int, a: int, b: int
 ) -> None:

@@ -217,7 +217,7 @@ def test_the_fast_form_equals_the_walk_forward_and_backward(name: str, dtype: to
 
 @every
 @given(cuts=st.lists(st.sampled_from(AROUND_A_CHUNK), min_size=1, max_size=4))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @torch.no_grad()
 def test_reading_in_pieces_equals_reading_at_once(name: str, cuts: list[int]) -> None:
     made, x_BTD = built(name), stream(sum(cuts))
@@ -250,7 +250,7 @@ def test_what_is_only_read_is_read_piece_by_piece(name: str, monkeypatch: pytest
 
 @every
 @given(length=st.integers(1, 140), seed=st.integers(0, 99))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @torch.no_grad()
 def test_a_recurrence_of_any_length_never_looks_ahead(name: str, length: int, seed: int) -> None:
     made, x_BTD = built(name), stream(length, seed=seed)

@@ -183,7 +183,7 @@ def test_any_hybrid_takes_them_and_every_parameter_learns(name: str, positions: 
 
 
 @given(st.lists(st.floats(-8, 8), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_entmax_is_a_distribution_and_its_gradient_is_right(values: list[float]) -> None:
     z = torch.tensor(values, dtype=torch.float64)
     weights = entmax15(z)

@@ -26,7 +26,7 @@ TASKS: dict[str, type[Retrieval]] = {
     "last-left": LastLeft,
     "last-right": LastRight,
 }
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 tasks = st.builds(
     lambda kind, alphabet, within: kind(alphabet, within),
     st.sampled_from(list(TASKS.values())),

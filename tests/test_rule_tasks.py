@@ -62,7 +62,7 @@ def test_many_at_once_are_as_one_by_one(rule: str, form: str) -> None:
 
 @given(lines=st.lists(st.sampled_from(LINES), min_size=1, max_size=5), seed=st.integers(0, 10**6), form=st.sampled_from(FORMS))
 @example(lines=["n = k"], seed=0, form="trace")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_of_any_rule_many_at_once_are_as_one_by_one_or_left_alone(lines: list[str], seed: int, form: str) -> None:
     body = "\n".join(f"        {line}" for line in lines)
     rule = Rule.of(f"def f(xs, ys):\n    n = 1\n    while xs:\n{body}\n        xs.pop()\n    return ys")

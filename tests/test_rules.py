@@ -103,7 +103,7 @@ def run_by_python(source: str, name: str, *inputs: Any) -> Any:
 
 @pytest.mark.parametrize("name", EXERCISES)
 @given(seed=SEEDS, n=st.integers(1, 12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_rule_comes_to_what_its_function_and_arithmetic_come_to(name: str, seed: int, n: int) -> None:
     exercise = EXERCISES[name]
     inputs = exercise.inputs(n, Random(seed))
@@ -113,7 +113,7 @@ def test_a_rule_comes_to_what_its_function_and_arithmetic_come_to(name: str, see
 
 
 @given(seed=SEEDS, n=st.integers(0, 8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_program_ends_and_comes_to_what_python_makes_of_it(seed: int, n: int) -> None:
     random = Random(seed)
     rule = draw_program(random).rule()
@@ -129,7 +129,7 @@ def test_a_program_ends_and_comes_to_what_python_makes_of_it(seed: int, n: int) 
     xs=st.lists(st.integers(0, 9), max_size=5),
     n=st.integers(-3, 9),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_function_of_the_language_comes_to_what_python_makes_of_it(lines: list[str], xs: list[int], n: int) -> None:
     body = "\n".join(f"        {line}" for line in lines)
     source = f"def f(xs, ys, n):\n    for turn in range(2):\n{body}\n    return [n] + xs + ys"
@@ -144,7 +144,7 @@ def test_any_function_of_the_language_comes_to_what_python_makes_of_it(lines: li
 
 @pytest.mark.parametrize("name", EXERCISES)
 @given(seed=SEEDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_every_step_is_the_line_that_python_is_at_with_the_variables_it_has(name: str, seed: int) -> None:
     exercise = EXERCISES[name]
     inputs = exercise.inputs(4, Random(seed))
@@ -308,7 +308,7 @@ def test_a_loop_that_is_left_too_early_is_scored_by_its_turns() -> None:
         st.sampled_from(["L4", "L5", "?", "True", "[", "]", "(", "-", ")", '"', "5", "a", "return", "=", "num1:", "<eos>"])
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_words_are_too_broken_to_be_read(words: list[str]) -> None:
     rule = EXERCISES["addition"].rule
     right = ["L4", "[", "5", "]", "return", "[", "5", "]"]
@@ -317,7 +317,7 @@ def test_no_words_are_too_broken_to_be_read(words: list[str]) -> None:
 
 
 @given(st.text(alphabet="Line 4:, `whileTurn1ofthis loop begins.\nThe answer is [5]('", max_size=80))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_text_is_too_broken_to_be_read(text: str) -> None:
     for form in FORMS:
         read = read_text(f"Line 4, `x` {text}\nThe answer is {text}", form, EXERCISES["addition"].rule)

@@ -45,7 +45,7 @@ from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_e
 from lengthlab.spec.toml import make
 from lengthlab.tasks import ModuloRecall, Task, modulo
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 
 RUN = Run(
     task=ModuloRecall(modulus=5, values=6, keys=32),

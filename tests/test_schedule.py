@@ -14,7 +14,7 @@ from lengthlab.errors import LabError
 from lengthlab.registry import registered
 from lengthlab.spec.schedule import Covers, Epochs, Mastered, Phase, Schedule, delayed, end_to_end, epochs
 
-quick = settings(max_examples=50, deadline=None)
+quick = settings(max_examples=50)
 
 
 def test_end_to_end_is_one_phase_with_everything_on_and_asked() -> None:

@@ -104,7 +104,7 @@ def by_hand(path: Path) -> tuple[int, int | None, int | None]:
     return len(data.split(b"\n")) - 1, steps[-1] if steps else None, foreign
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(WRITES)
 def test_a_log_read_as_it_grows_is_the_log_read_at_once(
     tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, Any]]
@@ -352,7 +352,6 @@ def test_looking_whether_a_run_is_held_holds_nobody_up(tmp_path: Path) -> None:
 # Phases and time
 
 
-@settings(deadline=None)  # the first run of a model builds it
 @given(
     phases=st.lists(
         st.one_of(

@@ -37,7 +37,7 @@ def test_what_is_measured_in_a_stream_is_what_is_measured_at_once(
 
 
 @given(st.integers(1, 12), st.lists(st.integers(0, 22), min_size=1, max_size=6))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_pieces_of_any_size_say_the_same_wherever_they_are_asked(piece: int, asked: list[int]) -> None:
     torch.manual_seed(0)
     network, tokens_BT = MODELS["lstm-hsa"].build(12).double(), torch.randint(12, (2, 23))

@@ -20,7 +20,7 @@ from oracle import Reading, read
 
 QUESTIONS = (("modulo", "recall"), ("modulo",), ("recall",))
 NAMES = ["modulo", "modulo-recall", "recall"]
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 
 
 def draw(task: Task, size: int, lengths: tuple[int, int], seed: int = 0) -> Batch:

@@ -94,7 +94,7 @@ LEAVES: st.SearchStrategy[Predicate] = st.one_of(
 PREDICATES = st.recursive(LEAVES, lambda deeper: predicates(deeper, counts(deeper)), max_leaves=8)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(predicate=PREDICATES, rows=st.lists(SEQUENCES, min_size=1, max_size=3))
 def test_a_batch_is_read_as_each_sequence_by_itself(predicate: Predicate, rows: list[list[str]]) -> None:
     tokens_BT = np.full((len(rows), max(map(len, rows))), -1)
@@ -106,7 +106,7 @@ def test_a_batch_is_read_as_each_sequence_by_itself(predicate: Predicate, rows: 
         assert true_BT[row, : len(words)].tolist() == [reading.true(predicate, at) for at in range(len(words))]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(predicate=PREDICATES, words=SEQUENCES)
 def test_a_name_changes_nothing_but_the_text(predicate: Predicate, words: list[str]) -> None:
     named = predicate.named("THIS")
@@ -114,14 +114,14 @@ def test_a_name_changes_nothing_but_the_text(predicate: Predicate, words: list[s
     assert shown(Program({"a": named}))[-1].split() == ["next", "is", "a", ":=", "THIS(i)"]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(predicate=PREDICATES, words=SEQUENCES, more=SEQUENCES)
 def test_no_position_knows_what_comes_after_it(predicate: Predicate, words: list[str], more: list[str]) -> None:
     at = len(words) - 1
     assert Reading(words).true(predicate, at) == Reading([*words, *more]).true(predicate, at)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(predicate=PREDICATES)
 def test_no_line_of_a_program_is_wider_than_the_page(predicate: Predicate) -> None:
     written = shown(Program({"a": any_of([predicate] * 5)}))

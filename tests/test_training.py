@@ -87,7 +87,7 @@ def loss_of(network: nn.Module, batch: Batch, asks: Sequence[str]) -> Tensor:
 
 
 @given(seed=st.integers(0, 2**20), asks=st.sampled_from([("modulo",), ("recall",), ("modulo", "recall")]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks: tuple[str, ...]) -> None:
     network = end_to_end_run().network()
     batch = TASK.sample(3, (1, 4), torch.Generator().manual_seed(seed))
@@ -102,7 +102,7 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_asked_answers(seed: int, asks
 
 
 @given(seed=st.integers(0, 2**20))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_loss_of_one_question_does_not_see_what_the_other_wants(seed: int) -> None:
     network = end_to_end_run().network()
     batch = TASK.sample(3, (2, 4), torch.Generator().manual_seed(seed))
@@ -247,7 +247,7 @@ def test_a_part_that_was_off_starts_again_from_a_fresh_optimizer_state() -> None
 
 
 @given(step=st.integers(0, 10**6), seed=st.integers(0, 1000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_data_of_a_step_depends_on_seed_and_step_alone(step: int, seed: int) -> None:
     one = TrainState(end_to_end_run(seed=seed), CPU)
     other = TrainState(delayed_run(seed=seed, model=small_model(width=4), evaluate=(12,)), CPU)

@@ -1,6 +1,6 @@
 """Whatever is in a file or on a command line: a right answer, or one line and exit code 2, and never a stack trace.
 
-Some hundreds of cases; more by hand: LENGTHLAB_CASES=10000 pytest tests/torture/test_fuzz.py --hypothesis-profile=default.
+Some hundreds of cases; more by hand: LENGTHLAB_CASES=10000 pytest tests/torture/test_fuzz.py --hypothesis-profile=others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CASES = int(os.environ.get("LENGTHLAB_CASES", "300"))
 def cases(share: float) -> settings:
     """So many of all; each may take long, and a desk serves all of them."""
     off = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    return settings(max_examples=max(1, round(share * CASES)), deadline=None, suppress_health_check=off, database=None)
+    return settings(max_examples=max(1, round(share * CASES)), suppress_health_check=off, database=None)
 
 
 TEXTS = [
