@@ -77,12 +77,15 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce crasp --from published --size gpu --page docs/theory/crasp.md
 	$(BIN)/lengthlab reproduce crasp --from published --size cpu --page docs/theory/crasp-cpu.md
 	$(BIN)/lengthlab reproduce coupling --from published --size gpu --page docs/coupling/coupling.md
+	$(BIN)/lengthlab reproduce coupling --from published --size cpu --page docs/coupling/coupling-cpu.md
 	$(BIN)/lengthlab reproduce recurrences --from published --size cpu --page docs/recurrences/recurrences-cpu.md
 	$(BIN)/lengthlab reproduce passkey --from published --size cpu --page docs/long-memory/passkey-cpu.md
 	$(BIN)/lengthlab reproduce needles --from published --size cpu --page docs/long-memory/needles-cpu.md
 	$(BIN)/lengthlab reproduce variable-tracking --from published --size cpu --page docs/long-memory/variable-tracking-cpu.md
 	$(BIN)/lengthlab reproduce long-memory --from published --size cpu --page docs/long-memory/long-memory-cpu.md
 	$(BIN)/lengthlab reproduce hints --from published --size cpu --page docs/other-tasks/hints-cpu.md
+	$(BIN)/lengthlab reproduce association --from published --size cpu --page docs/other-tasks/association-cpu.md
+	$(BIN)/lengthlab reproduce auxiliary --from published --size cpu --page docs/other-tasks/auxiliary-cpu.md
 	$(BIN)/lengthlab reproduce --check
 
 # The pictures of the page in the README: trains the demo and looks into it first, where that is not done.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +17,7 @@ from lengthlab import kernels
 from lengthlab.kernels import flash_linear
 from lengthlab.models import Deltaproduct, GatedDeltanet, Mamba2, Part
 from lengthlab.models.recurrence.recurrence import Recurrence
+from lengthlab.software import versions
 
 PARTS = [
     GatedDeltanet(),
@@ -24,6 +29,17 @@ PARTS = [
 on_a_gpu_with_the_library = pytest.mark.skipif(
     not (torch.cuda.is_available() and kernels._has_flash_linear()), reason="needs a GPU and flash-linear-attention"
 )
+
+
+def test_a_folder_that_is_called_like_the_library_is_not_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert find_spec("fla") is None
+    (tmp_path / "fla").mkdir()
+    importlib.invalidate_caches()
+    assert find_spec("fla") is not None
+    assert not kernels._has_flash_linear.__wrapped__()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert "fla-core" not in versions()
 
 
 def test_what_is_not_on_a_gpu_or_not_of_16_bits_is_left_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def versions() -> dict[str, str]:
     True
     """
     known = {"lengthlab": lengthlab.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    if torch.cuda.is_available() and find_spec("fla"):
+    if torch.cuda.is_available() and (found := find_spec("fla")) and found.origin:  # without one, a folder of that name
         known["fla-core"] = _version_of("fla-core")
     return known
 

@@ -172,4 +172,5 @@ ASSOCIATION = Study(
     "theirs stands beside ours.",
     about=__doc__,
     success=0.95,
+    page="docs/other-tasks/association.md",
 )

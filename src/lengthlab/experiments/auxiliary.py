@@ -133,4 +133,5 @@ AUXILIARY = Study(
     seeds=3,
     claims=(*claims("gpu"), *claims("cpu")),
     about=__doc__,
+    page="docs/other-tasks/auxiliary.md",
 )

@@ -144,7 +144,8 @@ def _has_triton() -> bool:
 
 @cache
 def _has_flash_linear() -> bool:
-    return find_spec("fla") is not None
+    found = find_spec("fla")
+    return found is not None and found.origin is not None  # any folder of that name is found, too, and has no origin
 
 
 @cache
