@@ -160,11 +160,9 @@ ASSOCIATION = Study(
     ),
     seeds=5,
     claims=(
-        _further(LONG, ALONE, 32, "With long helpers, sums are right at a length where none was trained.", "sums alone"),
+        _further(LONG, ALONE, 32, "With long helpers, sums reach further.", "sums alone"),
         _further(LONG, SHORT, 32, "It is their length that does it.", "helpers as short as sums"),
-        _further(
-            LONG_STRINGS, ALONE_STRINGS, 6, "With a long helper, strings are right where none was trained.", "strings alone"
-        ),
+        _further(LONG_STRINGS, ALONE_STRINGS, 6, "With a long helper, strings reach further.", "strings alone"),
         _further(LONG_STRINGS, SHORT_STRINGS, 6, "It is the helper's length that does it.", "a helper as short as strings"),
     ),
     note="Measured is the main task alone; of sums, those of two numbers that have all n digits. Of the paper's results only "
