@@ -6,7 +6,7 @@ length, 0.95 for S4 at 4 times and 0.90 at 40, 0.95 for Z60 at 40, and 0.95 for 
 it.
 
 Cost: 16 runs a seed of 6,500 joint steps after a first phase of 800 to 24,000 (gpu, in parts: `--part ways`, `groups`,
-`modulo`); 3 small ones a seed (cpu: S3, n = 1…10, measured to 160).
+`modulo`); 3 small ones a seed, five minutes each on one core (cpu: S3, n = 1…10, measured to 160).
 Command: lengthlab reproduce hard-states
 """
 
@@ -100,15 +100,14 @@ GPU = Size("gpu", (1, 25), (25, 50, 100, 400, 1000), gpu=True)
 CPU = Size("cpu", (1, 10), (10, 20, 40, 160))
 SCALES = {
     "gpu": Scale(GPU, width=256, keys=1024, batch=1024, joint=5_000, last=1_500),
-    "cpu": Scale(CPU, width=128, keys=160, batch=128, joint=2_000, last=500),
+    "cpu": Scale(CPU, width=128, keys=160, batch=128, joint=6_000, last=500),
 }
 ON_TWO_CORES = State(2, 2_000, 2e-3)
-"""Not settled: at the slowed rates recall is not learned in the steps that there are. On seed 100, which is not published, both
-were right at n = 10 in 1.00 at full rates, in 0.72 with the recurrence slowed, in 0.49 with all but attention slowed. At width
-64 with batches of 64, on the same seed, recall at n = 10 was 0.69 after 1,200 joint steps at full rates and 0.93 after 1,900,
-400 of them at a tenth, with the product right in 0.998 at n = 160: full rates keep S3 there. With the recurrence at a tenth it
-was 0.30 after 1,700, and 0.34 after 1,500 where attention was silent at first; these two were stopped there, and no other seed
-was tried.
+"""Chosen on seed 100, which is not published. With 2,000 joint steps recall was not learned at the slowed rates: both were
+right at n = 10 in 1.00 at full rates, in 0.72 with the recurrence slowed, in 0.49 with all but attention slowed. With 6,000
+they were right there in 0.995 and more, and at n = 160 in 0.98, 0.92 and 0.90: full rates keep S3, which is an easy group. S4
+with the same steps, after a first phase of 8,000, had its product in 0.99 at n = 10 and recall in 0.2 either way, so that it
+is not trained at this size.
 """
 
 
@@ -182,9 +181,9 @@ HARD_STATES = Study(
             size="gpu",
         ),
         Claim(
-            "On two cores, S3 and recall are kept with the recurrence slowed.",
-            "both right in at least 0.90 at 4 times",
-            (Check(state_arm("S3", KEPT), 40, "≥", 0.90),),
+            "On two cores, S3 and recall are kept, slowed or not.",
+            "both right in at least 0.90 at 4 times, whatever is slowed",
+            tuple(Check(arm, 40, "≥", 0.90) for arm in SMALL),
             section="small",
             size="cpu",
         ),
