@@ -9,16 +9,16 @@ Ours and theirs: sizes of models, alphabets, rates, weight decay, random offset 
 that unique reversing with absolute positions has one head, not four, and unique copying a rate of 3e-3, not 1e-3. Batches are
 of 64, as theirs, for repeated letters, the last occurrence and unique copying, and of 256 for the others. The rate rises over
 the first 500 steps, theirs does not; steps are fixed, where theirs end, of at most 30,000, once everything in the training
-range is right. (On another seed, ending so left UL at 0.91 in 51…100, with batches of 64.) They choose a model by its
-accuracy in 51…100 and report the mean over three seeds that have everything in the training range right; we report every
-seed, and beside that the mean over those that succeed. With rotary positions their rate stays and ours falls as the others
-do, with gradients clipped to 1: at a rate that stays, for 10,000 steps, two tasks of ten lost on seed 0 what they had
-learned. (With the falling rate and 10,000 steps, on seed 100, UL and UB had 1.00 in range, 0.64 and 0.88 at n = 98; UF had
-0.89 at n = 48, and has 16,000 steps therefore.) Products are made in TF32: in bf16 absolute positions are too coarse beyond
-n = 100; hybrids, which have none, are trained in bf16. Recipes were chosen on seeds 100 to 103, where that of unique copying
-had 0.98 to 1.00 in 51…100. Three that are now replaced had been trained on seeds 0 to 2 before, two of them for unique
-copying: one head and 16,000 steps learned not even the training range on any of them, four heads at 1e-3 and 30,000 steps did
-on two.
+range is right; gradients are clipped to 1 there, as their trainer does by itself, and here with rotary positions alone. (On
+another seed, ending so left UL at 0.91 in 51…100, with batches of 64.) They choose a model by its accuracy in 51…100 and report
+the mean over three seeds that have everything in the training range right; we report every seed, and beside that the mean over
+those that succeed. With rotary positions their rate stays and ours falls as the others do: at a rate that stays, for 10,000
+steps, two tasks of ten lost on seed 0 what they had learned. (With the falling rate and 10,000 steps, on seed 100, UL and UB
+had 1.00 in range, 0.64 and 0.88 at n = 98; UF had 0.89 at n = 48, and has 16,000 steps therefore.) Products are made in TF32:
+in bf16 absolute positions are too coarse beyond n = 100; hybrids, which have none, are trained in bf16. Recipes were chosen on
+seeds 100 to 103, where that of unique copying had 0.98 to 1.00 in 51…100. Three that are now replaced had been trained on seeds
+0 to 2 before, two of them for unique copying: one head and 16,000 steps learned not even the training range on any of them,
+four heads at 1e-3 and 30,000 steps did on two.
 
 Cost: 20 runs a seed of 8,000 to 16,000 steps, and 20 of 14,000 with `--part hybrids` (gpu); 4 small ones a seed (cpu: n = 3…20,
 measured to 40, two to six minutes each on one core).
