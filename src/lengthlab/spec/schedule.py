@@ -11,9 +11,13 @@ from typing import Literal
 
 from lengthlab.errors import a_kind, require, require_names, require_number, require_whole
 from lengthlab.gradual import Gradual
-from lengthlab.registry import kebab, name_of, register
+from lengthlab.registry import name_of, register
+from lengthlab.spec.duration import Duration as Duration
+from lengthlab.spec.duration import Epochs as Epochs
+from lengthlab.spec.duration import Mastered as Mastered
+from lengthlab.spec.duration import check_length
+from lengthlab.spec.duration import epochs as epochs
 from lengthlab.spec.rate import AnyRate, LearningRate, Rate, Slowed, divided, slowed_by
-from lengthlab.spec.slips import BLOCK as BLOCK
 from lengthlab.spec.slips import Slips, check_slowed
 from lengthlab.store.phases import EPOCH
 
@@ -22,59 +26,6 @@ OFF: dict[Covers, tuple[str, ...]] = {"part": ("attention",), "sublayers": ("att
 """What "deactivate the attention modules" covers: the whole attention part, all of it but the norms, or the attention
 function alone.
 """
-
-
-@dataclass(frozen=True)
-class Epochs:
-    """A length given in the paper's epochs of 2^14 samples."""
-
-    number: float
-
-    def __post_init__(self) -> None:
-        require_number(self.number, "the epochs of a phase", above=0)
-        object.__setattr__(self, "number", float(self.number))  # 3 and 3.0 are one content
-
-
-@dataclass(frozen=True)
-class Mastered:
-    """A length that training itself decides: the phase is over when `question` was right in at least `accuracy` of 200 samples
-    kept for that, at so many `looks` in a row, `every` steps apart; after `limit` steps in any case. If no question is named,
-    it is what the task calls its state, or else the first that the phase asks.
-
-    The samples are of `times` times the longest training length: 1 is inside the training range; more is a probe beyond it,
-    which decides when the phase ends and is never learned from.
-
-    >>> delayed(first=Mastered("modulo", accuracy=0.95), joint=16_000).phases[0].steps_at(batch=256)  # at most
-    20000
-    """
-
-    question: str = ""
-    accuracy: float = 0.99
-    times: int = 1
-    looks: int = 3
-    every: int = 100
-    limit: int = 20_000
-
-    def __post_init__(self) -> None:
-        require_number(self.accuracy, "accuracy", above=0, most=1)
-        object.__setattr__(self, "accuracy", float(self.accuracy))  # 1 and 1.0 are one content
-        for name in ("times", "looks", "every", "limit"):
-            require_whole(getattr(self, name), name, 1)
-        require(self.every % BLOCK == 0, f"every must be a multiple of {BLOCK}, the steps made in one go, not {self.every}")
-        require(self.limit > self.every, f"limit must be more than every = {self.every}, or nobody looks, not {self.limit}")
-
-
-Duration = int | Epochs | Mastered
-"""Steps, epochs of 2^14 samples, or until a question is mastered."""
-
-
-def epochs(number: float) -> Epochs:
-    """So many times 2^14 samples.
-
-    >>> Phase(epochs(3), lr=1e-4).steps_at(batch=64)
-    768
-    """
-    return Epochs(number)
 
 
 STATE = ("<state>",)
@@ -127,7 +78,7 @@ class Phase:
         for name, value in (lists | plain).items():
             object.__setattr__(self, name, value)  # 1 and 1.0, list and tuple are one content
         if not isinstance(self.length, (Epochs, Mastered)):
-            _check_length("length", self.length)
+            check_length("length", self.length)
         if isinstance(self.lr, Mapping):
             require("rest" in self.lr, "schedule.lr by part needs a 'rest', the learning rate of everything not named")
 
@@ -244,7 +195,7 @@ def delayed(
     require(first is not None or bool(asks), "schedule.first: say how long; with all questions asked none is to be mastered")
     first = Mastered("" if asks == STATE else asks[0]) if first is None else first
     require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
-    _check_length("first", first)
+    check_length("first", first)
     alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
     check_slowed(slowed, "schedule.slowed")
     opened = _joint(joint, last, lr, last_lr)
@@ -272,24 +223,16 @@ def opening(
     """
     require_names(asks, "schedule.asks")
     require(isinstance(opens, Gradual), f"schedule.opens must be a Layers, Chance or Window, not {a_kind(opens)}")
-    _check_length("first", first)
+    check_length("first", first)
     alone = Phase(first, lr if first_lr is None else first_lr, asks=tuple(asks), opens=opens)
     return Schedule(f"by-{name_of(Gradual, opens)}", (alone, *_joint(joint, last, lr, last_lr)))
 
 
 def _joint(joint: Duration, last: Duration, lr: LearningRate, last_lr: LearningRate | None) -> tuple[Phase, ...]:
-    _check_length("joint", joint)
-    _check_length("last", last, least=0)
+    check_length("joint", joint)
+    check_length("last", last, least=0)
     phases = (Phase(joint, lr),)
     return phases if last == 0 else (*phases, Phase(last, divided(lr, 10) if last_lr is None else last_lr))
-
-
-def _check_length(name: str, length: Duration, least: int = 1) -> None:
-    if not isinstance(length, (Epochs, Mastered)):
-        whole = isinstance(length, int) and not isinstance(length, bool)
-        steps = f"at least {least} step{'s' if least != 1 else ''}"
-        require(whole, f"schedule.{name} must be a whole number of steps, not {length!r}")
-        require(length >= least, f"schedule.{name} must be {steps}, not {length}")
 
 
 def _rate(rate: AnyRate) -> AnyRate:
@@ -303,6 +246,4 @@ register(Schedule, "end-to-end", end_to_end)
 register(Schedule, "delayed", delayed)
 register(Schedule, "opening", opening)
 register(Schedule, "schedule", Schedule)
-for _length in (Epochs, Mastered):
-    register(_length, kebab(_length.__name__), _length)
 register(Phase, "phase", Phase)

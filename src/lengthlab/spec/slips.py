@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from lengthlab.errors import require, require_number, require_whole
 from lengthlab.registry import register
+from lengthlab.spec.duration import BLOCK
 from lengthlab.spec.rate import Slowed
-
-BLOCK = 50
-"""Steps that are made in one go: their data is drawn together, and on a GPU nobody looks in between."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from lengthlab.errors import require
 from lengthlab.models.layout import Documents, Layout
 from lengthlab.models.model import Network, position_limit, require_position
+from lengthlab.spec.duration import BLOCK as BLOCK
 from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import BLOCK as BLOCK
 from lengthlab.spec.schedule import Phase
 from lengthlab.spec.seeds import seed_for
 from lengthlab.tasks import IGNORE, Batch

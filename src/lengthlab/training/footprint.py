@@ -11,8 +11,8 @@ from lengthlab.inspection.draws import tokens_of
 from lengthlab.inspection.subject import count_parameters
 from lengthlab.memory import FLOAT_BYTES, TOKEN_BYTES, in_bytes, memory_of
 from lengthlab.models.model import Network
+from lengthlab.spec.duration import BLOCK
 from lengthlab.spec.run import Run
-from lengthlab.spec.schedule import BLOCK
 
 COPIES = 4
 """Of every weight: itself, its gradient, and two averages of the optimizer."""
