@@ -21,7 +21,7 @@ from lengthlab.device import hardware
 from lengthlab.errors import LabError
 from lengthlab.integrations.finetuning import Recipe, finetune, steps_of
 from lengthlab.integrations.language_model import LanguageModel, fingerprint, read_language_model
-from lengthlab.integrations.rule_answers import SEED, asked_before, counts_of, loop_errors
+from lengthlab.integrations.rule_answers import SEED, Answer, asked_before, counts_of, loop_errors
 from lengthlab.rules import rows
 from lengthlab.software import versions
 from lengthlab.store import Folder
@@ -58,7 +58,7 @@ def content_of(
 
 def tuned(
     lm: LanguageModel,
-    rows: Made,
+    made: Made,
     content: Mapping[str, Any],
     recipe: Recipe,
     folder: Folder,
@@ -69,7 +69,7 @@ def tuned(
     folder.write_json("run.json", content)
     start = monotonic()
     try:
-        learned = finetune(lm, rows, recipe, folder.path, device)
+        learned = finetune(lm, made, recipe, folder.path, device)
     except torch.OutOfMemoryError:
         raise LabError(f"{lm.path} does not fit into the memory of this GPU: try a smaller --batch, or LoRA") from None
     seconds = monotonic() - start
@@ -80,27 +80,32 @@ def tuned(
         for length in dict.fromkeys(lengths)
         for answer in asked_before(learned, task, form, length, samples, folder.path / "answers")
     ]
-    counts = counts_of(answers, form)
     known = folder.read_json("result.json").get("seconds", 0.0) if folder.finished else 0.0
-    folder.write_json(
-        "result.json",
-        {
-            "run": hash_of(content),
-            "model": lm.name,
-            "task": f"rule-{task}, {form}",
-            "training": recipe.training,
-            "settings": hash_of(content, ("seed",)),
-            "steps": steps_of(recipe, len(rows)),
-            "seed": recipe.seed,
-            "lengths": list(content["lengths"]),
-            "batch": recipe.batch,
-            "chance": {count.question: {} for count in counts},
-            "counts": [count.to_json() for count in counts],
-            "turns": loop_errors(answers),
-            "seconds": round(max(seconds, known), 1),
-            "hardware": hardware(device),
-            "precision": "bf16" if device.type == "cuda" else "fp32",
-            "versions": versions(),
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        },
-    )
+    trained = {
+        "steps": steps_of(recipe, len(made)),
+        "seconds": round(max(seconds, known), 1),
+        "hardware": hardware(device),
+        "precision": "bf16" if device.type == "cuda" else "fp32",
+    }
+    folder.write_json("result.json", _asked(lm, content, recipe, answers) | trained)
+
+
+def _asked(lm: LanguageModel, content: Mapping[str, Any], recipe: Recipe, answers: Sequence[Answer]) -> dict[str, Any]:
+    """What was asked, and how it was answered, as `result.json` holds it."""
+    form = str(content["task"]["form"])
+    counts = counts_of(answers, form)
+    return {
+        "run": hash_of(content),
+        "model": lm.name,
+        "task": f"{content['task']['kind']}, {form}",
+        "training": recipe.training,
+        "settings": hash_of(content, ("seed",)),
+        "seed": recipe.seed,
+        "lengths": list(content["lengths"]),
+        "batch": recipe.batch,
+        "chance": {count.question: {} for count in counts},
+        "counts": [count.to_json() for count in counts],
+        "turns": loop_errors(answers),
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
