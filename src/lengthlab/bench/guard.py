@@ -52,9 +52,9 @@ class Looks:
             self._guard.moved()
 
 
-def guard_costs(patience: Patience, layers: int = LAYERS, width: int = WIDTH) -> Iterator[Measurement]:
+def guard_costs(patience: Patience) -> Iterator[Measurement]:
     """Seconds of a step on the CPU, and those in it that are the guard's."""
-    steps = Steps(layers, width)
+    steps = Steps(LAYERS, WIDTH)
     ways: dict[str, Trainer] = {STEP: steps, GUARD: Looks(steps)}
     for way, trainer in ways.items():
-        yield Measurement("guard", f"{layers} layers of width {width}", way, 1, BATCH, 0.0, paces(trainer, patience), 0)
+        yield Measurement("guard", f"{LAYERS} layers of width {WIDTH}", way, 1, BATCH, 0.0, paces(trainer, patience), 0)

@@ -88,7 +88,7 @@ def count_parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def find_task(name: str, choices: Sequence[str] = (), folder: Path = Path()) -> Task | None:
+def find_task(name: str, choices: Sequence[str] = ()) -> Task | None:
     """The task of that name, `my_task.py:Task` or `modulo-recall`, made with `keys=8` and the like; None if it is none.
 
     >>> find_task("modulo", ["modulus=3"])
@@ -97,7 +97,7 @@ def find_task(name: str, choices: Sequence[str] = (), folder: Path = Path()) -> 
     True
     """
     if is_reference(name):
-        found = load_reference(name, folder)
+        found = load_reference(name, Path())
         if isinstance(found, Task):
             require(not choices, f"{name} is a task that is made already: --set needs its class, or a function that makes it")
             return found
@@ -105,7 +105,7 @@ def find_task(name: str, choices: Sequence[str] = (), folder: Path = Path()) -> 
             return None
     elif name not in registered(Task):
         return None
-    task: Task = make(Task, chosen_table(name, choices), folder)
+    task: Task = make(Task, chosen_table(name, choices))
     return task
 
 
@@ -117,16 +117,16 @@ def _makes_task(found: object) -> bool:
     return isinstance(returned, type) and issubclass(returned, Task)
 
 
-def find_subject(name: str, choices: Sequence[str] = (), folder: Path = Path()) -> Subject:
+def find_subject(name: str, choices: Sequence[str] = ()) -> Subject:
     """`my_model.py:make`, `attention-on-lstm`, or a `config.json` or its folder; made with `width=64` and the like."""
     if choices and (is_reference(name) or name in registered(AnyModel)):
-        return _ours(name, make(AnyModel, chosen_table(name, choices), folder))
+        return _ours(name, make(AnyModel, chosen_table(name, choices)))
     require(not choices, f"--set: {name} is a configuration, which says itself what it is made with")
     if is_reference(name):
-        return _own(name, load_reference(name, folder))
+        return _own(name, load_reference(name, Path()))
     if name in registered(AnyModel):
         return _ours(name, _made(name, look_up(AnyModel, name)))
-    path = folder / name
+    path = Path(name)
     if name and (path.is_dir() or path.suffix == ".json"):
         return _configured(name, path)
     kinds = "a file and what makes the model in it (my_model.py:make), a folder with a config.json, or a model of ours"

@@ -67,9 +67,7 @@ class Curve:
 
 
 @uncollected()
-def read_curves(
-    folders: Sequence[Folder], experiment: str = "", indexes: Indexes | None = None
-) -> tuple[list[Curve], list[str]]:
+def read_curves(folders: Sequence[Folder], indexes: Indexes | None = None) -> tuple[list[Curve], list[str]]:
     """The curves of the finished runs, each once, and a line for every folder that gives none. `indexes`: theirs, where the
     caller has them.
     """
@@ -81,7 +79,7 @@ def read_curves(
             problems.append(f"run {folder.id} is not finished")
             continue
         try:
-            curve = _curve(folder, experiment, indexes)
+            curve = _curve(folder, indexes)
         except (LabError, OSError) as error:
             problems.append(explain(error))
             continue
@@ -91,10 +89,10 @@ def read_curves(
     return list(curves.values()), problems
 
 
-def _curve(folder: Folder, experiment: str, indexes: Indexes) -> Curve:
+def _curve(folder: Folder, indexes: Indexes) -> Curve:
     result = indexes.read_json(folder, "result.json")
     path = f"{folder.path}/result.json"
-    rows = rows_in(result, path, experiment)
+    rows = rows_in(result, path)
     try:
         names = ("hardware", "versions", "precision", "seconds", "date", "steps", "batch", "settings")
         made = {name: result[name] for name in names} | {name: result.get(name) for name in ("commit", "ends")}

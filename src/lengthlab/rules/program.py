@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from lengthlab.errors import require
 from lengthlab.rules.rule import Rule
 
 
@@ -100,17 +99,16 @@ class Program:
         return cls(tuple((int(snippet), LISTS.index(which)) for snippet, which in pairs))
 
 
-def draw_program(random: Random, most: int = MOST) -> Program:
-    """One that ends, with up to so many lines.
+def draw_program(random: Random) -> Program:
+    """One that ends, with up to `MOST` lines.
 
     >>> draw_program(Random(3)).lines
     ((20, 0), (1, 0), (10, 0))
     """
-    require(1 <= most <= MOST, f"a program has 1 to {MOST} lines, not {most}")
     shorter = random.randrange(2)  # the list that runs out
     shrinking = [number for number, snippet in enumerate(SNIPPETS) if snippet.shrinks]
     allowed = [line for line in _all_lines() if shorter not in _longer(line)]
-    lines = [(random.choice(shrinking), shorter), *random.choices(allowed, k=random.randrange(most))]
+    lines = [(random.choice(shrinking), shorter), *random.choices(allowed, k=random.randrange(MOST))]
     random.shuffle(lines)
     return Program(tuple(lines))
 

@@ -102,10 +102,10 @@ class Row(Count):
         return {name: getattr(self, name) for name in NAMES} | self._tokens()
 
 
-def rows_in(result: Mapping[str, Any], where: str, experiment: str = "") -> list[Row]:
+def rows_in(result: Mapping[str, Any], where: str) -> list[Row]:
     """The rows of what `result.json` holds."""
     try:
-        names = {name: result[name] for name in ("model", "task", "training", "seed", "run")} | {"experiment": experiment}
+        names = {name: result[name] for name in ("model", "task", "training", "seed", "run")} | {"experiment": ""}
         rows = [_row_of(count, names) for count in result["counts"]]
         for row in rows[:1]:  # the names are those of every row, and the counts are checked
             if not _named(row):

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from lengthlab.experiments.dat.arms import ARMS as ARMS
 from lengthlab.experiments.dat.arms import DELAYED as DELAYED
 from lengthlab.experiments.dat.arms import FIGURE1, LENGTHS, TABLE1, TABLE2, TRAINED
-from lengthlab.experiments.dat.arms import HYBRIDS_END_TO_END as HYBRIDS_END_TO_END
 from lengthlab.experiments.dat.claims import CLAIMS
 from lengthlab.experiments.dat.readings import READINGS
 from lengthlab.experiments.dat.reference import REFERENCE

@@ -43,4 +43,3 @@ DELAYED = tuple(arm_of("figure1", model, "delayed") for model in HYBRIDS)
 FIGURE1 = (*(arm_of("figure1", model) for model in NOTATION), *DELAYED)
 ARMS = (*TABLE1, *TABLE2, *FIGURE1)
 """7 of Table 1, 7 of Table 2, 7 + 5 of Figure 1."""
-HYBRIDS_END_TO_END = tuple(arm for arm in FIGURE1 if arm.model in HYBRIDS and arm.training == "end-to-end")
