@@ -133,6 +133,7 @@ def test_a_grid_without_lists_is_one_run() -> None:
         ({"seed": 3}, "a grid takes seeds, like seeds=range\\(3\\)"),
         ({"seeds": 3}, "seeds must be a list of them"),
         ({"seeds": []}, "at least one seed"),
+        ({"seeds": [[0, 1]]}, "a seed must be a whole number"),
         ({"seeds": [0, 0]}, "seeds must differ"),
         ({"width": 3}, "a grid takes what a Run takes"),
         ({"batch": [4, 0]}, "batch 0: batch must be"),

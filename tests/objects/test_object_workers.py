@@ -135,7 +135,7 @@ def test_a_plan_is_queued_trained_shown_and_fetched(
     worked = call("worker", address, "--device", "cpu")
     assert (worked.code, "2 trained" in worked.err) == (0, True), worked.err
     assert "2 finished" in call("status", address).out
-    assert "0 runs wait in" in call("train", "plan.toml", "--queue", "--store", address).err
+    assert "nothing is left to do in" in call("train", "plan.toml", "--queue", "--store", address).err
     assert call("fetch", address, "runs").code == 0
     reported = call("report", "runs", "--json")
     assert len({row["run"] for row in json.loads(reported.out)}) == 2, reported.err

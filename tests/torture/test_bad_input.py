@@ -94,6 +94,9 @@ TYPED: list[tuple[str, ...]] = [
     ("evaluate . --lengths 4", "'.'"),
     ("evaluate plan.toml --lengths 4", "'plan.toml'"),
     ("evaluate runs/zzz --lengths 4", "'runs/zzz' is no run folder"),
+    ("rules loops runs/zzz --lengths 4", "'runs/zzz' is no run folder"),
+    ("rules square runs/zzz", "'runs/zzz' is no run folder"),
+    ("why runs/zzz", "'runs/zzz' is no run folder"),
     ("report ''", "neither a run folder nor a store"),
     ("report nowhere", "'nowhere' is neither"),
     ("report file", "'file' is neither"),
@@ -115,6 +118,9 @@ TYPED: list[tuple[str, ...]] = [
     ("demo --seed 99999999999999999999", "seed must be at most"),
     *((f"reproduce far --seeds {bad}", "--seeds", bad) for bad in ("0", "-1", "x", "1.5", "99999999999999999999")),
     *((f"delay hybrid-block --length {bad}", "--length", bad) for bad in ("0", "-1", "ten", "1.5", "nan")),
+    *((f"worker runs --lease {bad}", "--lease", bad) for bad in ("0", "-1", "soon", "nan", "inf", "99999")),
+    *((f"launch ray plan.toml --lease {bad}", "--lease", bad) for bad in ("0", "nan", "inf")),
+    *((f"rules square --model empty --{option} nan", f"--{option}", "no number") for option in ("lr", "epochs")),
     # devices and choices
     *((f"train plan.toml --device '{bad}'", f"device '{bad}'", NO_DEVICE) for bad in ("", "gpu", "cuda:99", "cuda:-1", "meta")),
     ("demo --device abacus", "'abacus'", NO_DEVICE),
@@ -137,6 +143,18 @@ TYPED: list[tuple[str, ...]] = [
     ("tasks ''", "unknown task ''", "modulo-recall"),
     ("tasks ünï", "'ünï'"),
     ("tasks mixture", "'mixture' needs 'tasks'", "tasks = …"),
+    ("tasks --set keys=8", "--set needs the NAME of a task"),
+    ("tasks modulo --set kyes=8", "'task.kyes'", "did you mean 'keys'?"),
+    ("models --set width=8", "--set needs the NAME of a model"),
+    ("reproduce demo", "lengthlab demo"),
+    ("train plan.toml --set 'grid.schedule.lr=[1e-3]'", "stands in [grid] of plan.toml"),
+    *(
+        (f"train plan.toml --queue {given}", "--queue trains nothing", given.split()[0])
+        for given in ("--workers 2", "--precision bf16", "--open", "--json", "--track wandb", "--launch ray")
+    ),
+    *((f"delay --survey {given}", "not for --survey") for given in ("--json", "--length 8", "--modules attn")),
+    ("delay --survey --page ''", "--page", EMPTY),
+    ("delay --survey --page empty", "--page is a file, and empty is a folder"),
     ("models lstn", "'lstn'", "did you mean 'lstm'?"),
     ("models ''", "unknown model ''"),
     ("models model", "needs 'width' and 'body'"),

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli import options
 from lengthlab.cli.names import names_in
 from lengthlab.cli.pages import tell
-from lengthlab.errors import LabError, nearest
+from lengthlab.errors import LabError, nearest, require
 from lengthlab.registry import kebab
 from lengthlab.report.page import visible
 
@@ -27,18 +28,20 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.command()
 @NAME
+@options.made_with
 @JSON
-def tasks(name: str | None, as_json: bool) -> None:
+def tasks(name: str | None, choices: tuple[str, ...], as_json: bool) -> None:
     """What is learned. With a NAME (or my_tasks.py:Parity): a sample, what is scored, chance, trivial scores."""
     known = names_in("tasks", "Task")
     if name is None:
+        require(not choices, "--set needs the NAME of a task that is made so")
         _list(known, as_json)
         return
-    from lengthlab.spec.toml import make
+    from lengthlab.spec.toml import chosen_table, make
     from lengthlab.tasks import Task
     from lengthlab.tasks.card import card
 
-    made = card(make(Task, name))
+    made = card(make(Task, chosen_table(name, choices)))
     if as_json:
         click.echo(json.dumps(asdict(made), indent=1))
     else:
@@ -67,22 +70,24 @@ def _task_card(card: Card, about: str) -> str:
 
 @click.command()
 @NAME
+@options.made_with
 @JSON
-def models(name: str | None, as_json: bool) -> None:
+def models(name: str | None, choices: tuple[str, ...], as_json: bool) -> None:
     """Who learns it, and the parts that it can be made of. With a NAME (or my_models.py:three_lstms): its composition,
     parameters, what delay switches off.
     """
     if name is None:
+        require(not choices, "--set needs the NAME of a model that is made so")
         kinds = ("Part", "Positions", "Scores", "ChunkWeights")
-        choices = {f"{kebab(kind)}={part}": about for kind in kinds for part, about in names_in("models", kind).items()}
-        _list(names_in("models", "AnyModel") | choices, as_json)
+        made_of = {f"{kebab(kind)}={part}": about for kind in kinds for part, about in names_in("models", kind).items()}
+        _list(names_in("models", "AnyModel") | made_of, as_json)
         return
     from lengthlab.models import AnyModel, Model
     from lengthlab.models.outline import outline
-    from lengthlab.spec.toml import make
+    from lengthlab.spec.toml import chosen_table, make
     from lengthlab.tasks import ModuloRecall
 
-    model, vocabulary = make(AnyModel, name), ModuloRecall().vocabulary
+    model, vocabulary = make(AnyModel, chosen_table(name, choices)), ModuloRecall().vocabulary
     if not isinstance(model, Model):
         lines = str(model.build(vocabulary)).splitlines()
         if as_json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli import options
 from lengthlab.cli.pages import tell
 from lengthlab.report.page import visible
 
@@ -21,7 +22,7 @@ COLORS = {"holds": "green", "does not hold": "red", "not checked": "yellow"}
 @click.command()
 @click.argument("name", metavar="TASK|MODEL")
 @click.option("--length", type=click.IntRange(min=1), help="As far as you will measure: a length of a task, tokens of a model.")
-@click.option("--set", "choices", multiple=True, metavar="KEY=VALUE", help="What it is made with: --set keys=8")
+@options.made_with
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(name: str, length: int | None, choices: tuple[str, ...], as_json: bool) -> None:
     """Does your task say what it means? Is your model causal, right at any length, step by step, as it was initialised? Exit

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lengthlab.cli import options
 from lengthlab.cli.pages import tell
 from lengthlab.cli.survey import run_survey
 from lengthlab.errors import require
@@ -19,19 +20,22 @@ if TYPE_CHECKING:
     from lengthlab.inspection import DryRun
 
 
+LENGTH = 128
+
+
 @click.command()
 @click.argument("model", required=False)
 @click.option("--modules", multiple=True, metavar="PATTERN", help="Like layers.*.self_attn; attention is found if not given.")
-@click.option("--length", default=128, show_default=True, type=click.IntRange(min=1), help="Tokens, to count compute.")
+@click.option("--length", type=click.IntRange(min=1), help="Tokens, to count compute; 128 if not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--survey", "surveyed", is_flag=True, help="Try every type of model that transformers has, small, instead.")
 @click.option("--kind", type=click.Choice(["causal", "masked", "vision"]), help="Of the survey: this kind alone.")
 @click.option("--only", default="", metavar="NAME,...", help="Of the survey: these types alone.")
-@click.option("--page", type=click.Path(path_type=Path), help="Of the survey: a file to write it to.")
+@click.option("--page", type=options.Place(path_type=Path), help="Of the survey: a file to write it to.")
 def delay(
     model: str | None,
     modules: tuple[str, ...],
-    length: int,
+    length: int | None,
     as_json: bool,
     surveyed: bool,
     kind: str | None,
@@ -44,6 +48,7 @@ def delay(
     """
     if surveyed:
         require(model is None, f"--survey tries types of transformers, not '{model}': leave one of both out")
+        require(not (modules or length or as_json), "--modules, --length and --json are for a MODEL, not for --survey")
         run_survey(kind, only, page)
         return
     require(model is not None, "name a MODEL: a file and what makes it, like my_model.py:make, or a folder with a config.json")
@@ -51,7 +56,7 @@ def delay(
     assert model is not None
     from lengthlab.inspection import dry_run, find_subject
 
-    tried = dry_run(find_subject(model), modules, length)
+    tried = dry_run(find_subject(model), modules, length or LENGTH)
     if as_json:
         saved = {"saved": tried.compute.saved} if tried.compute else {}
         data = asdict(tried) | {"compute": tried.compute and asdict(tried.compute) | saved}

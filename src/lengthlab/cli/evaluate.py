@@ -28,20 +28,16 @@ def evaluate(
     A run of a task or model of your own keeps the text of its file. Opening a folder never runs that, unless you trust it.
     """
     from contextlib import nullcontext
-    from pathlib import Path
 
+    from lengthlab.cli.run_folder import run_folder
     from lengthlab.cli.work import show
     from lengthlab.errors import require
     from lengthlab.evaluation.samples import USUAL
     from lengthlab.launch.measuring import Measuring
     from lengthlab.report.curves import read_curves
-    from lengthlab.store import Folder, Store
     from lengthlab.training import measure
 
-    path = Path(run)
-    named = (path / "run.json").exists()
-    require(named or not path.parent.name, f"'{run}' is no run folder: it has no run.json")
-    folder = Folder(path) if named else Store(store).find(run)
+    folder = run_folder(run, store)
     with Measuring() if progress else nullcontext() as watch:
         for wanted in ((), lengths):  # what is there is read first: nothing is added to what cannot be shown
             measure(folder, wanted, device, samples or USUAL, trust, watch)

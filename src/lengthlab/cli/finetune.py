@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 @click.option("--test-samples", type=click.IntRange(min=1), default=100, show_default=True, help="Of each, when measured.")
 @click.option("--rank", type=click.IntRange(1, 4096), default=8, show_default=True, help="Of LoRA's matrices.")
 @click.option("--full", is_flag=True, help="Train all weights instead of LoRA.")
-@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
+@click.option("--epochs", type=options.Finite(min=0, min_open=True), default=1.0, show_default=True)
 @click.option("--batch", type=click.IntRange(min=1), default=32, show_default=True)
-@click.option("--lr", type=click.FloatRange(min=0, min_open=True), help="1e-4 with LoRA, 1e-5 with --full, if not given.")
+@click.option("--lr", type=options.Finite(min=0, min_open=True), help="1e-4 with LoRA, 1e-5 with --full, if not given.")
 @click.option("--save-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between checkpoints.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @options.store

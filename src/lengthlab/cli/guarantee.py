@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lengthlab.cli import options
 from lengthlab.cli.names import names_in
 from lengthlab.cli.pages import tell
 from lengthlab.errors import LabError, nearest
@@ -26,7 +27,7 @@ COLORS = {"yes": "green", "no": "red", "unknown": "yellow"}
 
 @click.command()
 @click.argument("name", metavar="TASK")
-@click.option("--set", "choices", multiple=True, metavar="KEY=VALUE", help="What it is made with: --set alphabet=8")
+@options.made_with
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def guarantee(name: str, choices: tuple[str, ...], as_json: bool) -> None:
     """What does theory promise for a task? Its C-RASP program, tried on every short input and on long ones, what follows and

@@ -29,7 +29,7 @@ SHARED = (
 )
 lease = click.option(
     "--lease",
-    type=click.FloatRange(min=1),
+    type=options.Finite(1, 86_400),
     default=SECONDS,
     show_default=True,
     help="Seconds without a sign of life after which a run is taken from a process that nobody knows to be gone.",

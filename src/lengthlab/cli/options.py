@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,16 @@ class Place(click.Path):
         if not str(value):
             self.fail("an empty name: say which file or folder", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Finite(click.FloatRange):
+    """A number in a range: `nan` is none, and click lets it pass; nor is `inf`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"'{value}' is no number", param, ctx)
+        return number
 
 
 class Shared(Place):
@@ -46,6 +57,7 @@ progress = click.option("--progress/--no-progress", default=True, help="Show whe
 overrides = click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change every run: --set task.modulus=7"
 )
+made_with = click.option("--set", "choices", multiple=True, metavar="KEY=VALUE", help="What it is made with: --set keys=8")
 launched = click.option(
     "--launch",
     type=click.Choice(["local", "ray", "slurm"]),

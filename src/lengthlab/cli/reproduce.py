@@ -81,6 +81,7 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
         check_pages([find_study(name)] if name else [study for study in studies().values() if study.page])
         return
     require(name is not None, f"name a study: {', '.join(studies())}, or one of your own, my_study.py:STUDY")
+    require(name != "demo", "the demo is a command of its own: lengthlab demo")
     study = find_study(str(name))
     for part in parts:
         study.section(part)

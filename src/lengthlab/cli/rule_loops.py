@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from lengthlab.cli import options
 from lengthlab.cli.pages import say
-from lengthlab.errors import LabError, require
+from lengthlab.errors import LabError
 
 
 @click.command()
@@ -24,13 +23,12 @@ def loops(run: str, lengths: tuple[int, ...], samples: int, store: str, as_json:
 
     RUN is a run folder, or the start of an id in the store.
     """
+    from lengthlab.cli.run_folder import finished_folder
     from lengthlab.evaluation.rule_answers import rule_answers
-    from lengthlab.store import Folder, Store
     from lengthlab.tasks.rules import RuleTask
     from lengthlab.training import read_result
 
-    folder = Folder(Path(run)) if (Path(run) / "run.json").exists() else Store(store).find(run)
-    require(folder.finished, f"run {folder.id} is not finished: train it first")
+    folder = finished_folder(run, store)
     result = read_result(folder)
     task = result.run.task
     if not isinstance(task, RuleTask):

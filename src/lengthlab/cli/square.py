@@ -46,9 +46,9 @@ class Centre(click.ParamType):  # type: ignore[type-arg]  # older click cannot b
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
 @click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Of training each of ours.")
 @click.option(
-    "--epochs", type=click.FloatRange(min=0), default=100.0, show_default=True, help="Of --model; 0: it is asked as it is."
+    "--epochs", type=options.Finite(min=0), default=100.0, show_default=True, help="Of --model; 0: it is asked as it is."
 )
-@click.option("--lr", type=click.FloatRange(min=0, min_open=True), default=1e-4, show_default=True, help="Of --model.")
+@click.option("--lr", type=options.Finite(min=0, min_open=True), default=1e-4, show_default=True, help="Of --model.")
 @options.store
 @options.device
 @options.progress
@@ -141,16 +141,10 @@ def _tuned(
 
 
 def _of_runs(names: Sequence[str], store: str) -> list[Plane]:
-    from lengthlab.store import Folder, Store
+    from lengthlab.cli.run_folder import finished_folder
     from lengthlab.training import read_result
 
-    planes = []
-    for name in names:
-        path = Path(name)
-        folder = Folder(path) if (path / "run.json").exists() else Store(store).find(name)
-        require(folder.finished, f"run {folder.id} is not finished: train it first")
-        planes.append(_plane(read_result(folder)))
-    return planes
+    return [_plane(read_result(finished_folder(name, store))) for name in names]
 
 
 def _plane(result: Result) -> Plane:

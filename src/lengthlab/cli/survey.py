@@ -10,6 +10,7 @@ import click
 
 from lengthlab.cli.pages import say, show_page
 from lengthlab.errors import LabError, require
+from lengthlab.store.disk import replace_file
 
 if TYPE_CHECKING:
     from lengthlab.integrations.small_models import SmallModel
@@ -20,6 +21,7 @@ def run_survey(kind: str | None, only: str, page: Path | None) -> None:
     """Each type that is asked for; a line as it is found, then the page."""
     models = _models(kind, [name.strip() for name in only.split(",") if name.strip()])
     require(page is None or page.parent.is_dir(), f"there is no folder {page.parent if page else ''} to write the page to")
+    require(page is None or not page.is_dir(), f"--page is a file, and {page} is a folder")
     from lengthlab.integrations.survey_workers import survey
     from lengthlab.report.markdown import markdown
     from lengthlab.report.survey_page import survey_page
@@ -32,7 +34,7 @@ def run_survey(kind: str | None, only: str, page: Path | None) -> None:
     made = survey_page(rows, software)
     show_page(made)
     if page is not None:
-        page.write_text(markdown(made), encoding="utf-8")
+        replace_file(page, markdown(made).encode())
         click.echo(f"Written to {page}.")
 
 

@@ -59,15 +59,12 @@ def train(
 
     The names are those of `lengthlab tasks` and `lengthlab models`, or of things in your own files: "my_models.py:three_lstms".
     """
-    told = "--queue trains nothing, so it takes no --track: the same file with --track tells of what workers did"
-    require(not (queued and track), told)
     if queued:
-        from lengthlab.launch.queue import queue
-        from lengthlab.spec.plan import read_plan
-
-        require(launch == "local", "--queue trains nothing: it takes no --launch")
-        number = len(queue(read_plan(plan, overrides), store, device))
-        say(f"{number} runs wait in {store}; on every machine that sees it: lengthlab worker {store}", err=True)
+        asked = {"--workers": workers, "--precision": precision, "--launch": launch != "local", "--open": shown["open_it"]}
+        given = [name for name, value in (asked | {"--json": shown["as_json"]}).items() if value]
+        require(not given, f"--queue trains nothing: it takes no {' or '.join(given)}")
+        require(not track, "--queue trains nothing: it takes no --track; the same file with --track tells of what workers did")
+        _queue(plan, overrides, store, device)
         return
     cluster = None
     if launch != "local":
@@ -76,3 +73,15 @@ def train(
         cluster = cluster_named(launch)
     require(cluster is None or workers is None, f"--workers are of this machine: --launch {launch} has its own number")
     train_plan(cluster, plan, overrides, store, device, precision, progress, workers=workers, track=track, **shown)
+
+
+def _queue(plan: Path, overrides: tuple[str, ...], store: str, device: str) -> None:
+    from lengthlab.launch.queue import queue
+    from lengthlab.spec.plan import read_plan
+
+    number = len(queue(read_plan(plan, overrides), store, device))
+    if not number:
+        say(f"nothing is left to do in {store}: these runs are finished", err=True)
+        return
+    waits = "1 run waits" if number == 1 else f"{number} runs wait"
+    say(f"{waits} in {store}; on every machine that sees it: lengthlab worker {store}", err=True)

@@ -129,17 +129,13 @@ def _of_model(
 
 
 def _folders(names: tuple[str, ...], store: str) -> list[Folder]:
-    from lengthlab.store import Folder, Store
+    """A store stands for its finished runs."""
+    from lengthlab.cli.run_folder import run_folder
+    from lengthlab.store import Store
 
     found: list[Folder] = []
     for name in names:
-        path = Path(name)
-        if name and (path / "run.json").exists():
-            found.append(Folder(path))
-        elif name and any(path.glob("*/run.json")):
-            found += [folder for folder in Store(path).folders() if folder.finished]
-        else:
-            require(not path.parent.name, f"'{name}' is neither a run folder nor a store: it has no run.json")
-            found.append(Store(store).find(name))
+        stored = name and not (Path(name) / "run.json").exists() and any(Path(name).glob("*/run.json"))
+        found += [each for each in Store(name).folders() if each.finished] if stored else [run_folder(name, store)]
     require(len(found) > 0, f"no finished run in {', '.join(names)}")
     return found

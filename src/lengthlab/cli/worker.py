@@ -18,7 +18,7 @@ from lengthlab.store.lease import HOST, SECONDS
 @click.option("--host", default=HOST, help="What this machine is called, if several call themselves the same.")
 @click.option(
     "--lease",
-    type=click.FloatRange(min=1),
+    type=options.Finite(1, 86_400),
     default=SECONDS,
     show_default=True,
     help="Seconds without a sign of life after which others take over.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from lengthlab.errors import LabError, explain, require
+from lengthlab.errors import LabError, explain, require, require_whole
 from lengthlab.spec.run import Run
 from lengthlab.store.settings import shown
 
@@ -112,6 +112,8 @@ def _seeds(seeds: Iterable[int]) -> list[int]:
     except TypeError:
         raise LabError(f"seeds must be a list of them, like range(3), not {seeds!r}") from None
     require(len(numbers) > 0, "seeds must name at least one seed")
+    for number in numbers:
+        require_whole(number, "a seed", 0)
     require(len(set(numbers)) == len(numbers), f"seeds must differ, and {numbers} has one twice")
     return numbers
 

@@ -39,6 +39,9 @@ def read_plan(path: Path | str, overrides: Sequence[str] = ()) -> list[Run]:
     """The runs of a file, `task.modulus=7` and the like applied to each."""
     path = Path(path)
     require_names(overrides, "what is set")
+    for each in overrides:
+        tried = each.partition("=")[0].split(".")[0].strip() == "grid"
+        require(not tried, f"--set {each}: it changes every run alike; what is to be tried stands in [grid] of {path}")
     tables = _tables(path)
     runs: list[Run] = []
     made: dict[tuple[str, str], Any] = {}  # what several runs have alike is made once
