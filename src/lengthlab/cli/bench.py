@@ -11,7 +11,7 @@ import click
 from lengthlab.bench.measurement import PARTS, Findings
 from lengthlab.cli import options
 from lengthlab.cli.pages import say, show_page
-from lengthlab.errors import nearest, require
+from lengthlab.errors import LabError, nearest, require
 from lengthlab.store import check_place
 
 SIZE = click.Choice(["paper", "demo"])
@@ -35,7 +35,9 @@ class Parts(click.ParamType):  # type: ignore[type-arg]  # older click cannot be
 @click.option("--size", type=SIZE, help="Of the models: the paper's, or the demo's; if not given, the demo's on a CPU.")
 @click.option("--part", "parts", type=Parts(), help=f"Some of {','.join(PARTS)}; all if not given. The floor takes one along.")
 @click.option("--json", "as_json", is_flag=True, help="Print the data as JSON instead of tables.")
-@click.option("--out", type=options.Place(path_type=Path), metavar="FOLDER", help="Write bench.json and bench.md there.")
+@click.option(
+    "--out", type=options.Place(path_type=Path), metavar="FOLDER", help="Write bench.json, bench.md and figures there."
+)
 def bench(device: str, size: str | None, parts: tuple[str, ...] | None, as_json: bool, out: Path | None) -> None:
     """Our speed against the textbook PyTorch loop: same math, same samples a step, same machine, in one go.
 
@@ -86,4 +88,21 @@ def _write(findings: Findings, folder: Path) -> list[Path]:
     from lengthlab.report.publication import write_files
 
     data = json.dumps(findings.to_json(), indent=1) + "\n"
-    return write_files(folder, {"bench.json": data.encode(), "bench.md": markdown(bench_page(findings)).encode()})
+    files = {"bench.json": data.encode(), "bench.md": markdown(bench_page(findings)).encode()}
+    return write_files(folder, files | _figure(findings))
+
+
+def _figure(findings: Findings) -> dict[str, bytes]:
+    """Of long sequences, if they were read; numbers are written without it where nothing can be drawn."""
+    from lengthlab.report.costs import Cost
+    from lengthlab.report.figure import cost_pictures
+
+    read = findings.of("reading")
+    if not read:
+        return {}
+    costs = [Cost(each.way, each.samples, each.pace, each.memory) for each in read]
+    try:
+        return cost_pictures(costs, PARTS["reading"], f"One sample, on {findings.origin.hardware}; memory beyond the weights.")
+    except LabError as error:
+        say(f"no figure: {error}", err=True)
+        return {}

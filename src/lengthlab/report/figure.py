@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lengthlab.errors import LabError
 from lengthlab.report.carried import Carried, draw_carried
+from lengthlab.report.costs import Cost, draw_costs
 from lengthlab.report.grids import draw_grids
 from lengthlab.report.heatmap import draw_heatmap
 from lengthlab.report.lines import draw_lines
@@ -39,6 +40,13 @@ def plane_pictures(planes: Sequence[Plane], title: str) -> dict[str, bytes]:
     with _settings():
         drawing = draw_planes(planes, title)
     return {f"square.{form}": rendered(drawing, form) for form in ("svg", "png")}
+
+
+def cost_pictures(costs: Sequence[Cost], title: str, caption: str) -> dict[str, bytes]:
+    """`reading.svg` and `reading.png` of what long sequences take."""
+    with _settings():
+        drawing = draw_costs(costs, title, caption)
+    return {f"reading.{form}": rendered(drawing, form) for form in ("svg", "png")}
 
 
 def draw(block: FigureBlock) -> Figure:
