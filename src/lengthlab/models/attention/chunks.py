@@ -22,8 +22,10 @@ from lengthlab.models.exact import exact
 
 PAGE = 1024
 """Chunks of a full page."""
-DEVICE_BYTES = 2**28
-"""Of keys and values on the device at the most, once they are more than a page."""
+DEVICE_BYTES = 2**24
+"""Of keys and values on the device at the most, once they are more than a page: little, so that a stream of millions of tokens
+takes hardly more of it than a short one.
+"""
 
 
 @dataclass(frozen=True)
