@@ -12,7 +12,8 @@ from lengthlab import kernels, models
 from lengthlab.device import settled
 from lengthlab.kernels import sizes
 from lengthlab.models.attention import hierarchical
-from lengthlab.models.layout import Documents, Layout
+from lengthlab.models.layout import PLAIN, Documents, Layout
+from lengthlab.models.recurrence.recurrence import Recurrence
 from lengthlab.tasks import ModuloRecall
 
 pytest.importorskip("triton")  # `conftest` has switched its interpreter on where there is no GPU
@@ -132,6 +133,89 @@ def test_the_recurrence_takes_as_many_channels_at_a_time_as_a_gpu_has_room_for(
     sizes.channels_at_a_time.cache_clear()
     assert not sizes.fits_recurrence(width, dtype, DEVICE)
     sizes.channels_at_a_time.cache_clear()
+
+
+# The bilinear recurrence
+
+
+@pytest.mark.parametrize("size", [2, 8, 32])
+@pytest.mark.parametrize("tokens", [1, 7])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_the_bilinear_recurrence_is_its_walk(size: int, tokens: int, goes_on: bool) -> None:
+    torch.manual_seed(0)
+    module = models.Bilinear(size=size).build(width=96 if size == 32 else 64).to(DEVICE)  # 3 blocks, 8 or 32
+    assert isinstance(module, Recurrence)
+    x = drawn(3, tokens, 96 if size == 32 else 64)
+    before = (drawn(3, 96 // size if size == 32 else 64 // size, size),) if goes_on else None
+    inputs = (x, *(before or ()), *(each for name, each in module.named_parameters() if not (goes_on and "first" in name)))
+    out, (last,) = module.read(x, before)
+    walked, (walked_last,) = module.walk(x, before)
+    assert_same(torch.cat((out.flatten(), last.flatten())), torch.cat((walked.flatten(), walked_last.flatten())), *inputs)
+
+
+def test_a_state_of_the_bilinear_recurrence_that_vanishes_is_divided_as_torch_divides_it() -> None:
+    a, first = torch.full((1, 2, 1, 2, 2), 1e-14, device=DEVICE).requires_grad_(), drawn(1, 1, 2)
+    h, plain = first, []
+    for t in range(2):
+        h = 2**0.5 * nn.functional.normalize((a[:, t] @ h[..., None]).squeeze(-1), dim=-1)
+        plain.append(h)
+    out, expected = kernels.scan_blocks(a, first), torch.stack(plain, dim=1)
+    torch.testing.assert_close(out, expected)
+    for mine, theirs in zip(grads(out, a, first), grads(expected, a, first), strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_blocks_that_triton_has_no_tile_for_are_walked() -> None:
+    assert kernels.serve_blocks(torch.empty(1, 1, 1, 8, 8, device=DEVICE))
+    assert not kernels.serve_blocks(torch.empty(1, 1, 1, 6, 6, device=DEVICE))
+    assert not kernels.serve_blocks(torch.empty(1, 1, 1, 64, 64, device=DEVICE)), "too large for the registers"
+    assert not kernels.serve_blocks(torch.empty(1, 1, 1, 8, 8, device=DEVICE, dtype=torch.float64))
+    assert "no kernel" in models.Bilinear(size=6).build(width=12).lacks  # type: ignore[operator]
+    assert models.Bilinear(size=8).build(width=16).lacks == ""
+
+
+# The sLSTM
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize("samples", [2, 19])  # more than one program takes
+def test_the_slstm_is_its_walk(heads: int, samples: int) -> None:
+    torch.manual_seed(0)
+    module = models.SLstm(heads=heads).build(width=64).to(DEVICE)
+    assert isinstance(module, Recurrence)
+    x = drawn(samples, 6, 64)
+    assert_same(module.mix(x, PLAIN), module.walk(x, None)[0], x, *module.parameters())
+
+
+def test_an_slstm_reads_on_from_a_state_as_its_walk_does() -> None:
+    torch.manual_seed(0)
+    module = models.SLstm(heads=2).build(width=64).to(DEVICE)
+    assert isinstance(module, Recurrence)
+    x = drawn(3, 9, 64)
+    with torch.no_grad():
+        _, state = module.read(x[:, :4], None)
+        out, after = module.read(x[:, 4:], state)
+        walked, walked_after = module.walk(x[:, 4:], module.walk(x[:, :4], None)[1])
+    torch.testing.assert_close(out, walked, rtol=1e-4, atol=1e-5)
+    for mine, theirs in zip(after, walked_after, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_go_through_the_state_that_an_slstm_leaves() -> None:
+    torch.manual_seed(0)
+    module = models.SLstm(heads=2).build(width=64).to(DEVICE)
+    assert isinstance(module, Recurrence)
+    x = drawn(2, 5, 64)
+    in_two = module.read(x[:, 2:], module.read(x[:, :2], None)[1])[0]
+    assert_same(in_two, module.walk(x, None)[0][:, 2:], x, *module.parameters())
+
+
+def test_heads_that_a_matrix_unit_does_not_take_are_walked() -> None:
+    assert kernels.serve_heads(torch.empty(1, 1, 1, 256, device=DEVICE))
+    assert not kernels.serve_heads(torch.empty(1, 1, 1, 32, device=DEVICE))
+    assert not kernels.serve_heads(torch.empty(1, 1, 1, 256, device=DEVICE, dtype=torch.bfloat16))
+    assert "no kernel" in models.SLstm(heads=4).build(width=32).lacks  # type: ignore[operator]
+    assert models.SLstm(heads=4).build(width=64).lacks == ""
 
 
 # The read of hierarchical attention

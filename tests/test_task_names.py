@@ -9,7 +9,7 @@ import torch
 
 import lengthlab as ll
 from lengthlab.registry import registered
-from lengthlab.spec.schedule import BLOCK
+from lengthlab.spec.duration import BLOCK
 from lengthlab.spec.seeds import seed_for
 from lengthlab.spec.toml import make
 from lengthlab.tasks import Task

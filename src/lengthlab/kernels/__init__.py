@@ -1,7 +1,8 @@
 """Kernels for one GPU. Everything here has a plain equal in `models`, which is what runs where a kernel does not serve.
 
-Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs. Of
-hierarchical attention: M queries, each for P heads of C channels, K chunks that it reads, I chunks in all of S tokens, E = 2C.
+Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs.
+Of the bilinear recurrence: B samples, T tokens, H blocks of S × S. Of the sLSTM: H heads of C channels, E = 4C for the gates.
+Of hierarchical attention: M queries, each for P heads of C channels, E = 2C, K chunks that it reads, I chunks of S tokens.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
-from lengthlab.kernels.sizes import fits_attention, fits_chunks, fits_recurrence
+from lengthlab.kernels.sizes import fits_attention, fits_blocks, fits_chunks, fits_heads, fits_recurrence
 
 VOCABULARY = 1024
 """The gradient of an embedding is a product with a matrix of tokens by vocabulary, so it must not be large."""
@@ -64,6 +65,16 @@ def serve_memory(x: Tensor, channels: int, fades: bool) -> bool:
     return _on_gpu(x) and fits and _has_flash_linear() and not (fades and _fades_wrongly(x.device))
 
 
+def serve_blocks(a_BTHSS: Tensor) -> bool:
+    """Whether the bilinear recurrence has one: in fp32, in which it is walked whatever the model's type is."""
+    return _on_gpu(a_BTHSS) and a_BTHSS.dtype == torch.float32 and fits_blocks(a_BTHSS.shape[-1])
+
+
+def serve_heads(gates_BTHE: Tensor) -> bool:
+    """Whether the sLSTM has one: in fp32, in which it is walked whatever the model's type is."""
+    return _on_gpu(gates_BTHE) and gates_BTHE.dtype == torch.float32 and fits_heads(gates_BTHE.shape[-1] // 4)
+
+
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
     """As `F.linear`."""
     from lengthlab.kernels.products import Linear
@@ -99,6 +110,26 @@ def scan_lstm(cell: nn.LSTM, x_ND: Tensor, start_B: Tensor, length_B: Tensor) ->
     with _device_of(x_ND):
         h_ND: Tensor = Lstm.apply(gates_in_N4D, cell.get_parameter("weight_hh_l0"), start_B, length_B)
     return h_ND
+
+
+def scan_blocks(a_BTHSS: Tensor, first_BHS: Tensor) -> Tensor:
+    """out_BTHS: h after every token of the bilinear recurrence, from the matrices of the tokens and the first h."""
+    from lengthlab.kernels.bilinear_scan import BilinearScan
+
+    with _device_of(a_BTHSS):
+        out_BTHS: Tensor = BilinearScan.apply(a_BTHSS, first_BHS)
+    return out_BTHS
+
+
+def scan_heads(gates_BTHE: Tensor, mixing_HCE: Tensor, state_4BHC: Tensor) -> tuple[Tensor, Tensor]:
+    """out_BTHC: h after every token of the sLSTM, from the input's part of its gates and the state before, h, c, n and m; and
+    the state after them. No gradient goes through either state.
+    """
+    from lengthlab.kernels.slstm_scan import SLstmScan
+
+    with _device_of(gates_BTHE):
+        out_BTHC, after_4BHC = SLstmScan.apply(gates_BTHE, mixing_HCE, state_4BHC)
+    return out_BTHC, after_4BHC
 
 
 def attend(

@@ -14,6 +14,8 @@ TILE = 64
 """Tokens of a document whose scores fit into one tile."""
 CHUNK_ROWS = 32
 """Heads of queries that chose a chunk, worked on together for its gradient."""
+BLOCK_NUMBERS = 1024
+"""Numbers of all matrices that a program of the bilinear recurrence holds in its registers, of one token."""
 PLENTY = 1 << 40
 
 
@@ -59,6 +61,20 @@ def fits_chunks(heads: int, channels: int, size: int, dtype: torch.dtype, device
     tokens, channels, rows = tile(size), tile(channels), max(CHUNK_ROWS, tile(heads))
     asked = 2 * (tokens * channels + rows * channels + rows * tokens) * dtype.itemsize + 64
     return max(asked, 8 * tokens * channels) <= shared_memory(device)
+
+
+def fits_heads(channels: int) -> bool:
+    """Whether a head of the sLSTM does: of a width that a matrix unit takes, with what is carried in registers."""
+    return channels in (16, 32, 64)
+
+
+def fits_blocks(size: int) -> bool:
+    """Whether matrices of the bilinear recurrence do: of a size that Triton's blocks have, and at least one at a time.
+
+    >>> [size for size in range(2, 65) if fits_blocks(size)]
+    [2, 4, 8, 16, 32]
+    """
+    return size & (size - 1) == 0 and size**2 <= BLOCK_NUMBERS
 
 
 def tile(number: int) -> int:

@@ -11,8 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lengthlab import kernels
 from lengthlab.errors import require, require_whole
+from lengthlab.kernels.sizes import fits_heads
 from lengthlab.models.exact import exact
+from lengthlab.models.layout import Layout
 from lengthlab.models.linear import Linear
 from lengthlab.models.recurrence.recurrence import Recurrence, State
 
@@ -53,8 +56,41 @@ class _SLstm(Recurrence):
         with torch.no_grad():
             self.gates.bias.view(heads, 4, channels)[:, 2] = torch.linspace(3.0, 6.0, channels)
 
+    @property
+    def lacks(self) -> str:
+        channels = self.mixing_HCE.shape[1]
+        return (
+            "" if fits_heads(channels) else f"an sLSTM with heads of {channels} channels has no kernel: 16, 32 or 64 have one"
+        )
+
+    def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
+        """Nobody asks for the state here, so that a kernel through which none of its gradients go will do."""
+        if not torch.is_grad_enabled():
+            return super().mix(x_BTD, layout)
+        gates_BTHE = self._gates(x_BTD)
+        served = kernels.serve_heads(gates_BTHE)
+        return self._scan(gates_BTHE, None)[0].to(x_BTD.dtype) if served else self._walk(x_BTD.dtype, gates_BTHE, None)[0]
+
+    def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
+        gates_BTHE = self._gates(x_BTD)
+        if torch.is_grad_enabled() or not kernels.serve_heads(gates_BTHE):
+            return self._walk(x_BTD.dtype, gates_BTHE, state)
+        out_BTD, state = self._scan(gates_BTHE, state)
+        return out_BTD.to(x_BTD.dtype), state
+
     def walk(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        gates_BTHE = torch.unflatten(exact(self.gates(x_BTD)), -1, (self.heads, -1))
+        return self._walk(x_BTD.dtype, self._gates(x_BTD), state)
+
+    def _gates(self, x_BTD: Tensor) -> Tensor:
+        """gates_BTHE: the input's part of them."""
+        return torch.unflatten(exact(self.gates(x_BTD)), -1, (self.heads, -1))
+
+    def _scan(self, gates_BTHE: Tensor, state: State | None) -> tuple[Tensor, State]:
+        before_4BHC = torch.stack(self._start(gates_BTHE) if state is None else state)
+        out_BTHC, after_4BHC = kernels.scan_heads(gates_BTHE, exact(self.mixing_HCE), before_4BHC)
+        return out_BTHC.flatten(2), tuple(after_4BHC)
+
+    def _walk(self, kind: torch.dtype, gates_BTHE: Tensor, state: State | None) -> tuple[Tensor, State]:
         h, c, n, m = self._start(gates_BTHE) if state is None else state
         mixing_HCE = exact(self.mixing_HCE)
         out = []
@@ -66,7 +102,7 @@ class _SLstm(Recurrence):
             c, n = f * c + i * z.tanh(), f * n + i
             h = o.sigmoid() * c / n
             out.append(h)
-        return torch.stack(out, dim=1).flatten(2).to(x_BTD.dtype), (h, c, n, m)
+        return torch.stack(out, dim=1).flatten(2).to(kind), (h, c, n, m)
 
     def _start(self, gates_BTHE: Tensor) -> State:
         zero_BHC = gates_BTHE.new_zeros(len(gates_BTHE), self.heads, gates_BTHE.shape[-1] // 4)
