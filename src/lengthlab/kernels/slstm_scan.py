@@ -40,7 +40,7 @@ def slstm_forward(
     sample = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)[:, None]
     head = tl.program_id(1)
     channel = tl.arange(0, C)
-    here = (sample < samples) & (channel[None, :] < C)
+    here = sample < samples
     kept = state_ptr + (sample * heads + head) * C + channel[None, :]
     each = samples * heads * C
     h_RC = tl.load(kept, mask=here, other=0.0)
@@ -103,7 +103,7 @@ def slstm_backward(
     sample = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)[:, None]
     head = tl.program_id(1)
     channel = tl.arange(0, C)
-    here = (sample < samples) & (channel[None, :] < C)
+    here = sample < samples
     turned = mixing_ptr + (head * C + channel[None, :]) * (4 * C) + channel[:, None]
     dh_RC = tl.zeros((R, C), dtype=tl.float32)
     dc_RC = tl.zeros((R, C), dtype=tl.float32)
