@@ -226,5 +226,3 @@ def test_pointers_are_of_rules_that_go_through_one_list() -> None:
             RulePointers(rule)
     with pytest.raises(LabError, match=r"length 11: task 'rule-pointers' reaches 10 at most \(ids = 12\)"):
         RulePointers(ids=12).sample(1, (11, 11), torch.Generator())
-    with pytest.raises(LabError, match="it is not read free-running"):
-        rule_answers(lstm(width=8).build(RulePointers().vocabulary), RulePointers(), 2, samples=2)

@@ -43,9 +43,16 @@ class Curve:
 
     @property
     def questions(self) -> list[str]:
-        """`all` first, then the questions of the task; a single question speaks for itself."""
-        asked = [question for question in self.chance if question != ALL]
+        """`all` first, then the questions of the task, and what its answers come to; a single question speaks for itself."""
+        asked = [
+            question for question in dict.fromkeys([*self.chance, *(row.question for row in self.rows)]) if question != ALL
+        ]
         return asked if len(asked) == 1 else [ALL, *asked]
+
+    @cached_property
+    def samples(self) -> dict[int, int]:
+        """On how many samples each length was measured: of all questions together, where there are such rows."""
+        return {row.length: row.total for row in sorted(self.rows, key=lambda row: row.question == ALL)}
 
     def chance_at(self, length: int, question: str) -> float | None:
         """How often a guess is right; None where that is not known."""

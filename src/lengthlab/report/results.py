@@ -143,7 +143,7 @@ def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evid
     lengths = {arm: sized.lengths for arm in order if (sized := study.size_of(arm, size))}
     own = [row for row in evidence.rows if row.length in lengths.get(arm_of(row), ()) and row.size == size.name]
     usual = usual_totals(own)
-    kept = [row for row in own if row.total == usual[row.length]]
+    kept = [row for row in own if row.total == usual[row.length, row.question]]
     kept.sort(key=lambda row: (order[arm_of(row)], row.seed, row.length, row.question != ALL))
     runs = dict.fromkeys(row.run for row in kept)
     known = replace(
@@ -152,4 +152,5 @@ def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evid
         origins=tuple(unite(evidence.origins, runs)),
         traces=traces_of(runs, evidence.traces),
     )
-    return Results(study, size, tuple(sections), known, tuple(row for row in own if row.total != usual[row.length]))
+    left_out = tuple(row for row in own if row.total != usual[row.length, row.question])
+    return Results(study, size, tuple(sections), known, left_out)

@@ -31,10 +31,10 @@ def _group(settings: Sequence[Setting], each_seed: bool) -> list[Block]:
     """Settings that can be compared: the answer, the overview. Numbers on other numbers of samples than usual weigh more or
     less, and stand in tables of their own.
     """
-    rows = [row for setting in settings for curve in setting.curves for row in curve.rows]
-    usual = usual_total(rows)
+    curves = [curve for setting in settings for curve in setting.curves]
+    usual = usual_total(row for curve in curves for row in curve.rows)
     blocks = _answer(_on(settings, usual), each_seed)
-    for samples in sorted({row.total for row in rows} - {usual}, reverse=True):
+    for samples in sorted({total for curve in curves for total in curve.samples.values()} - {usual}, reverse=True):
         blocks += [Text(f"On {samples:,} samples, not {usual:,}:"), _scores(_on(settings, samples), each_seed)]
     return blocks
 

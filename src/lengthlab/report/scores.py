@@ -11,7 +11,7 @@ from statistics import median
 from lengthlab.errors import LabError
 from lengthlab.store.ids import same_run
 from lengthlab.store.interval import wilson
-from lengthlab.store.rows import Row
+from lengthlab.store.rows import ALL, Row
 
 AGREES, DIFFERS, SILENT, MISSING = "agrees", "differs", "silent", "missing"
 VERDICTS = (AGREES, DIFFERS, SILENT, MISSING)
@@ -126,43 +126,56 @@ def one_a_seed(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def usual_total(rows: Iterable[Row]) -> int:
-    """The number of samples that most rows have, the larger of two.
+    """The number of samples that most rows have, the larger of two; of all questions together, where there are such rows.
 
-    >>> usual_total([Row(5, "all", 9, 10), Row(10, "all", 90, 100)])
+    >>> usual_total([Row(5, "all", 9, 10), Row(10, "all", 90, 100), Row(5, "result", 9, 10)])
     100
     """
-    totals = Counter([row.total for row in rows])
+    found = list(rows)
+    totals = Counter([row.total for row in found if row.question == ALL] or [row.total for row in found])
     return max(totals, key=lambda total: (totals[total], total), default=0)
 
 
-def usual_totals(rows: Iterable[Row]) -> dict[int, int]:
-    """The same by length: of very long sequences, fewer are measured.
+def usual_totals(rows: Iterable[Row]) -> dict[tuple[int, str], int]:
+    """The same by length and question: of very long sequences, and of what a model says in its own words, fewer are measured.
 
-    >>> usual_totals([Row(5, "all", 90, 100), Row(70_000, "all", 9, 10)])
-    {5: 100, 70000: 10}
+    >>> usual_totals([Row(5, "all", 90, 100), Row(5, "result", 4, 5), Row(70_000, "all", 9, 10)])
+    {(5, 'all'): 100, (5, 'result'): 5, (70000, 'all'): 10}
     """
-    by_length: dict[int, list[Row]] = {}
+    found: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
-        by_length.setdefault(row.length, []).append(row)
-    return {length: usual_total(own) for length, own in by_length.items()}
+        found.setdefault((row.length, row.question), []).append(row)
+    return {key: usual_total(own) for key, own in found.items()}
 
 
 def samples_told(rows: Iterable[Row], each: str = "a cell") -> str:
-    """On how many samples each number is, with the lengths at which that is not so.
+    """On how many samples each number is, with the lengths and the questions of which that is not so.
 
     >>> samples_told([Row(5, "all", 90, 100), Row(10, "all", 90, 100), Row(20, "all", 9, 10)])
     '100 samples a cell, but 10 at n = 20'
+    >>> samples_told([Row(5, "all", 90, 100), Row(5, "answer", 90, 100), Row(5, "result", 9, 10)])
+    '100 samples a cell, 10 of result'
     """
     found = list(rows)
     usual = usual_total(found)
     by_total: dict[int, set[int]] = {}
-    for total, length in {(row.total, row.length) for row in found}:
-        by_total.setdefault(total, set()).add(length)
+    for row in [row for row in found if row.question == ALL] or found:
+        by_total.setdefault(row.total, set()).add(row.length)
     others = {total: ", ".join(map(str, sorted(by_total[total]))) for total in sorted(by_total) if total != usual}
     exceptions = " and ".join(f"{total:,} at n = {lengths}" for total, lengths in others.items())
     mixed = any(by_total[total] & by_total[usual] for total in others)
     apart = "; where runs of one setting differ in that, the mean is of those with the usual number" if mixed else ""
-    return f"{usual:,} samples {each}" + (f", but {exceptions}{apart}" if others else "")
+    return f"{usual:,} samples {each}{_fewer_told(found)}" + (f", but {exceptions}{apart}" if others else "")
+
+
+def _fewer_told(rows: Sequence[Row]) -> str:
+    """Questions that are counted on other samples than all questions together."""
+    whole = {(row.run, row.length, row.total) for row in rows if row.question == ALL}
+    by_total: dict[int, dict[str, None]] = {}
+    for row in rows:
+        if whole and (row.run, row.length, row.total) not in whole:
+            by_total.setdefault(row.total, {})[row.question] = None
+    return "".join(f", {total:,} of {' and '.join(by_total[total])}" for total in sorted(by_total))
 
 
 def tally(series: Sequence[Series]) -> str:

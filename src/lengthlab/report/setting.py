@@ -41,11 +41,9 @@ class Setting:
         return reach_of(self.series[0])
 
     def on(self, samples: int) -> Setting | None:
-        """With what was measured on so many samples a seed; None where nothing was."""
-        if all(row.total == samples for curve in self.curves for row in curve.rows):
-            return self
-        kept = [(curve, tuple(row for row in curve.rows if row.total == samples)) for curve in self.curves]
-        curves = tuple(replace(curve, rows=rows) for curve, rows in kept if rows)
+        """With the lengths that were measured on so many samples a seed; None where none was."""
+        kept = [(curve, [length for length, total in curve.samples.items() if total == samples]) for curve in self.curves]
+        curves = tuple(curve.at(lengths) for curve, lengths in kept if lengths)
         return replace(self, curves=curves) if curves else None
 
     def _series(self, question: str) -> Series:

@@ -97,6 +97,20 @@ class Few(Task):
         return self.task.free_running
 
     @property
+    def ids_follow(self) -> bool:  # type: ignore[override]  # that of the task
+        return self.task.ids_follow
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        return self.task.outcomes
+
+    def outcome_of(self, right: Sequence[str], said: Sequence[str]) -> Mapping[str, bool]:
+        return self.task.outcome_of(right, said)
+
+    def ids_of(self, batch: Batch, tokens_BT: Tensor) -> Tensor | None:
+        return self.task.ids_of(batch, tokens_BT)
+
+    @property
     def labels(self) -> bool:  # type: ignore[override]  # that of the task
         return self.task.labels
 

@@ -5,7 +5,7 @@ Shapes: B samples, C of them of one task, T tokens, V words of a task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -128,6 +128,17 @@ class Mixture(Task):
         return tuple(f"{task.name}/{question}" for task in self.tasks for question in task.questions)
 
     @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Those of tasks that are measured; where ids follow from the words of one task, nobody knows them in those of all."""
+        tasks = [task for task in self.asked_tasks if not task.ids_follow]
+        return tuple(f"{task.name}/{outcome}" for task in tasks for outcome in task.outcomes)
+
+    def outcome_of(self, right: Sequence[str], said: Sequence[str]) -> Mapping[str, bool]:
+        for task, rest in self._tasks_of(right, self.asked_tasks):
+            return {f"{task.name}/{outcome}": holds for outcome, holds in task.outcome_of(rest, said).items()}
+        return {}
+
+    @property
     def state(self) -> tuple[str, ...]:
         return tuple(f"{task.name}/{question}" for task in self.tasks for question in task.state)
 
@@ -212,17 +223,21 @@ class Mixture(Task):
 
     def solve(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """The answers of the task that the tag names; without tags, of the first that knows all words and can answer."""
-        tasks = [task for task in self.tasks if not self.tag or words[0] == _tag(task)]
+        for task, rest in self._tasks_of(words, self.tasks):
+            return {f"{task.name}/{question}": answer for question, answer in task.solve(rest).items()}
+        return {}
+
+    def _tasks_of(self, words: Sequence[str], tasks: Sequence[Task]) -> Iterator[tuple[Task, list[str]]]:
+        """Those of whom a written sequence may be, the likeliest first, and the sequence without its tag."""
         rest = list(words[1:]) if self.tag else list(words)
         for task in tasks:
-            if set(rest) <= set(task.words):
+            if (not self.tag or words[0] == _tag(task)) and set(rest) <= set(task.words):
                 try:
                     answers = task.solve(rest)
                 except (KeyError, ValueError, IndexError):
                     continue
                 if set(answers) == set(task.questions):
-                    return {f"{task.name}/{question}": answer for question, answer in answers.items()}
-        return {}
+                    yield task, rest
 
 
 def _between(size: int, lengths: Sequence[int], generator: Generator) -> Tensor:

@@ -7,7 +7,7 @@
 An element, and every word that is said in the turn which takes it, share an id; the end of the list has that of the words after
 the last turn. So ids tell where the pointer is, as they tell the significance of digits in position coupling (Cho et al. 2024,
 arXiv 2405.20671). A second id is the place of a word in its turn. Both follow from the words: a turn begins where the line of
-the loop is said. Whoever is free-running has to count them from its own words.
+the loop is said. Of a model that reads its own words, they are those of its own turns.
 
 Shapes: B samples, T tokens, 2 ids of a token.
 """
@@ -50,6 +50,7 @@ class RulePointers(RuleFollowing):
     random_start: bool = True
 
     name = "rule-pointers"
+    ids_follow = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,13 +80,26 @@ class RulePointers(RuleFollowing):
     def chance(self, length: int) -> Mapping[str, float]:
         """A scratchpad of digit-sum does not tell 0 from 9: neither changes the sum of digits, unless that is 0."""
         if (self.rule, self.form) == ("digit-sum", "scratchpad") and length > 1:
-            return {"answer": 0.2 ** (length - 1) / 9}
+            return {**super().chance(length), "answer": 0.2 ** (length - 1) / 9}
         return super().chance(length)
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         batch = super().draw(n_B, generator)
-        tokens_BT, n_B1 = batch.tokens_BT, n_B.to(generator.device)[:, None]
-        start_B1 = self._starts(n_B1, generator)
+        n_B1 = n_B.to(generator.device)[:, None]
+        position_BT2 = self._ids(batch.tokens_BT, n_B1, self._starts(n_B1, generator))
+        place_T = torch.arange(batch.tokens_BT.shape[1], device=generator.device)
+        there_BT1 = (place_T < batch.length_B[:, None])[:, :, None]
+        return replace(batch, position_BT=position_BT2.where(there_BT1, 0))
+
+    def ids_of(self, batch: Batch, tokens_BT: Tensor) -> Tensor | None:
+        """From a model's own words; turns beyond the table stay at its end."""
+        if batch.position_BT is None:
+            return None
+        sep_B1 = (batch.tokens_BT == self.words.index("<sep>")).byte().argmax(dim=1, keepdim=True)
+        return self._ids(tokens_BT, sep_B1 - FIRST - 1, batch.position_BT[:, FIRST, :1])
+
+    def _ids(self, tokens_BT: Tensor, n_B1: Tensor, start_B1: Tensor) -> Tensor:
+        """position_BT2: whose turn it is, and the place in the turn."""
         place_T = torch.arange(tokens_BT.shape[1], device=tokens_BT.device)
         sep_B1 = FIRST + n_B1 + 1  # every element is one word
         loop = self.words.index(line_word(self.exercise.rule.loops[0]))
@@ -93,10 +107,9 @@ class RulePointers(RuleFollowing):
         turn_BT = (begins_BT.long().cumsum(dim=1) - 1).clamp(min=0)
         begun_BT = place_T.where(begins_BT | (place_T == sep_B1), 0).cummax(dim=1).values
         read_BT = (start_B1 + place_T - FIRST).where(place_T >= FIRST, 0)
-        id_BT = read_BT.where(place_T < sep_B1, start_B1 + turn_BT)
+        id_BT = read_BT.where(place_T < sep_B1, (start_B1 + turn_BT).clamp(max=self.ids - 1))
         within_BT = (place_T - begun_BT).clamp(max=self.ids - 1).where(place_T > sep_B1, 0)
-        there_BT1 = (place_T < batch.length_B[:, None])[:, :, None]
-        return replace(batch, position_BT=torch.stack((id_BT, within_BT), dim=2).where(there_BT1, 0))
+        return torch.stack((id_BT, within_BT), dim=2)
 
     def _starts(self, n_B1: Tensor, generator: Generator) -> Tensor:
         """start_B1; the ids from there on are n + 1, and id 0 is for what has no place."""

@@ -6,8 +6,12 @@
 
 After rule-following fine-tuning (Hu et al. 2024, arXiv 2402.17709; 2025, arXiv 2502.11525), as words for models that are
 trained from scratch: lengthlab.rules.wording tells how they are written, lengthlab.rules.exercise what a length is and how
-inputs are drawn, lengthlab.rules.written the rules. Everything after <sep> is asked, and is right if all of it is. (Whoever
-says all of it right after the right words says it after its own, too: the two ways to measure agree.)
+inputs are drawn, lengthlab.rules.written the rules.
+
+Everything after <sep> is asked, as the question `answer`, which is right if all of it is. (Whoever says all of it right after
+the right words says it after its own, too: the two ways to measure agree.) Where a model reads its own words, outcomes are
+counted: the `result` that it ends with, whatever stands before it, and where steps are told `enough-turns`, loops take as many
+turns in all as they have to, or more, and `no-extra-turn`, as many or fewer.
 
 Sequences are made on the CPU, from random numbers that the generator seeds: with numpy for a whole batch at once where the rule
 allows it (lengthlab.rules.many), one by one in plain Python where it does not (texts, programs).
@@ -35,6 +39,7 @@ from lengthlab.rules.exercise import LONGEST, Exercise, exercise
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import Ints, NotTogether
 from lengthlab.rules.program import LISTS, MOST, Program, numbered_rule, snippet_words
+from lengthlab.rules.reading import Score, score_words
 from lengthlab.rules.step import Value
 from lengthlab.rules.wording import Form, Wording, check_form, line_of, read_value, vocabulary
 from lengthlab.tasks.alphabet import MARKS
@@ -45,6 +50,7 @@ Sample = tuple[Wording, Sequence[Any]]
 """How a rule is worded, and what it is given."""
 Tokens = tuple[Ints, Ints, Ints]
 
+OUTCOMES = ("result", "enough-turns", "no-extra-turn")
 GUESSED, SETTLED = 2_000, 20
 """Samples by which the likeliest answer of a program is counted; beyond this length it stays as it is."""
 
@@ -73,6 +79,21 @@ class RuleTask(Task):
     @cached_property
     def _token(self) -> dict[str, int]:
         return {word: token for token, word in enumerate(self.words)}
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        return OUTCOMES[:1] if self.written == "direct" else OUTCOMES
+
+    def outcome_of(self, right: Sequence[str], said: Sequence[str]) -> Mapping[str, bool]:
+        score = self.score(right, said)
+        more = score.turns_more or 0
+        return dict(zip(self.outcomes, (score.answer, more >= 0, more <= 0), strict=False))
+
+    def score(self, right: Sequence[str], said: Sequence[str]) -> Score:
+        """How right it is what was said in the place of the answer of a written sequence."""
+        begin = list(right).index("<sep>") + 1
+        rule = self.told(right[1 : begin - 1])[0].rule
+        return score_words(_ended(said), _ended(right[begin:]), self.written, rule)
 
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
         seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
@@ -148,9 +169,9 @@ class RuleFollowing(RuleTask):
         return (*MARKS, *vocabulary(self.exercise.rule, self.exercise.letters))
 
     def chance(self, length: int) -> Mapping[str, float]:
-        """Whoever tells the steps tells the input."""
+        """Whoever tells the steps tells the input; for the result alone it takes none."""
         share = self.exercise.likeliest_answer if self.form == "direct" else self.exercise.likeliest_input
-        return {"answer": share(length)}
+        return {"answer": share(length), "result": self.exercise.likeliest_answer(length)}
 
     def drawn(self, n: int, random: Random) -> Sample:
         return self._wording, self.exercise.inputs(n, random)
@@ -239,6 +260,11 @@ def coin_flips_rule(form: Form = "trace") -> RuleFollowing:
 def digit_sum_rule(form: Form = "trace") -> RuleFollowing:
     """The sum of the digits of a number, of that again, until one digit is left."""
     return RuleFollowing("digit-sum", form)
+
+
+def _ended(words: Sequence[str]) -> list[str]:
+    """Without the word that ends a sequence, if it was said."""
+    return list(words[: words.index("<eos>")] if "<eos>" in words else words)
 
 
 def _inputs(words: Sequence[str]) -> list[Value]:

@@ -44,6 +44,9 @@ class Task(ABC):
     """Whether what is to be said are labels of what was read, beside the sequence, and not the tokens that come next in it. The
     model never reads labels."""
 
+    ids_follow: ClassVar[bool] = False
+    """Whether position ids follow from the words of the answer, so that a model's own words have other ids: see `ids_of`."""
+
     @property
     def asks_alike(self) -> bool:
         """Whether every sample is asked at as many positions in each draw, so that nobody has to count them. True only where
@@ -78,7 +81,9 @@ class Task(ABC):
 
     @abstractmethod
     def chance(self, length: int) -> Mapping[str, float]:
-        """Accuracy of a blind guess at a length, for each question; for `all` of them, too, if it is not their product."""
+        """Accuracy of a blind guess at a length, for each question, and for outcomes where it is known; for `all` questions,
+        too, if it is not their product.
+        """
 
     @abstractmethod
     def draw(self, n_B: Tensor, generator: Generator) -> Batch:
@@ -109,6 +114,26 @@ class Task(ABC):
         return batch
 
     @property
+    def outcomes(self) -> tuple[str, ...]:
+        """What an answer may come to, counted beside the questions where the model reads its own words instead of the right
+        ones: whether a scratchpad ends with the right result, say, whatever stands before it. For tasks that are asked to the
+        end of the sequence; none, if not said otherwise.
+        """
+        return ()
+
+    def outcome_of(self, right: Sequence[str], said: Sequence[str]) -> Mapping[str, bool]:
+        """For each of `outcomes`, whether it holds of what was `said` in the place of the answer of the written sequence
+        `right`. Both end with the last word of that sequence, unless what was said never came to its end.
+        """
+        return {}
+
+    def ids_of(self, batch: Batch, tokens_BT: Tensor) -> Tensor | None:
+        """position_BT of sequences that begin as those of the batch and go on as a model wrote them: those of the batch, if not
+        said otherwise.
+        """
+        return None if batch.position_BT is None else batch.position_BT[:, : tokens_BT.shape[1]]
+
+    @property
     def as_measured(self) -> Task:
         """The task that evaluation draws from: itself, unless something that training draws stands still there."""
         return self
@@ -128,7 +153,8 @@ class Task(ABC):
             raise LabError(f"task '{self.name}': chance gave {a_kind(each)}, and has to give a share by question")
         for question, share in each.items():
             require_number(share, f"task '{self.name}': the chance of '{question}'", least=0, most=1)
-        return dict(each) if ALL in each else {**each, ALL: prod(each.values())}
+        asked = [share for question, share in each.items() if question not in self.outcomes]
+        return dict(each) if ALL in each else {**each, ALL: prod(asked)}
 
     @property
     def guesses(self) -> Mapping[str, Guess]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 
 from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.evaluation.own_words import outcome_counts
 from lengthlab.evaluation.temperature import settle_temperatures
 from lengthlab.software import commit_of_package
 from lengthlab.store import Folder
@@ -70,6 +71,7 @@ class Recorder:
         state.enter_phase()  # a run that was killed while it was measured has not been in any
         settle_temperatures(state.network, run.task, run.trained[1])
         counts = accuracy(state.network, run.task, run.measured_at)
+        counts += outcome_counts(state.network, run.task, run.measured_at)
         save_weights(state, self.folder)
         write_result(run, self.folder, counts, state.mastery.ends, seconds, state.device, state.precision, self._commit)
 

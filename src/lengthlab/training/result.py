@@ -14,6 +14,7 @@ from lengthlab.device import AUTO, device_named, hardware, settled
 from lengthlab.errors import LabError, refuse_exit, require
 from lengthlab.evaluation.accuracy import accuracy
 from lengthlab.evaluation.cores import cores
+from lengthlab.evaluation.own_words import outcome_counts
 from lengthlab.evaluation.pace import Watch
 from lengthlab.evaluation.samples import USUAL, Samples, samples_at
 from lengthlab.software import versions
@@ -41,7 +42,7 @@ class Result:
 
     def count(self, length: int, question: str = ALL) -> Count:
         known = {(count.length, count.question): count for count in self.counts}
-        if question not in (*self.run.task.questions, ALL):
+        if question not in (*self.run.task.questions, *self.run.task.outcomes, ALL):
             raise LabError(f"task '{self.run.task.name}' has no question '{question}'")
         if (length, ALL) not in known:
             return measure(self.folder, [length]).count(length, question)
@@ -169,6 +170,7 @@ def measure(
             at_once = streams_at_once(result.run, missing, cores(place))
             network, *copies = [result.network().to(place) for _ in range(at_once)]
             fresh = accuracy(network, task, missing, samples, copies=copies, watch=watch)
+            fresh += outcome_counts(network, task, missing)
         kept = [count for count in result.counts if count.length not in missing]
         counts = sorted([*kept, *fresh], key=lambda count: count.length)
         chances = _chances(result.run.task, [count.length for count in counts])
