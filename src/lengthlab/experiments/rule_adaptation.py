@@ -10,12 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from lengthlab.experiments.study import Arm, At, Check, Claim
+from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:
     from lengthlab.experiments.rule_recipe import Recipe
     from lengthlab.rules.wording import Form
     from lengthlab.spec.run import Run
 
+ASKED = "few-rule-programs"
+"""The new programs, as questions of the mixture name them."""
 SEEN = {"before": "a thousand programs, then few samples", "alone": "few samples alone"}
 """What a model is trained on, as a reader knows it."""
 KNOWN, NEW, SAMPLES = 1_000, 5, 100
@@ -52,13 +55,22 @@ def adapted_run(arm: Arm, recipe: Recipe, lengths: tuple[int, int]) -> Run:
     return Run(task, recipe.model("log-n"), schedule, lengths, recipe.batch, optimizer=recipe.optimizer)
 
 
+def of_new(question: str) -> str:
+    """A question about the new programs.
+
+    >>> of_new("result"), of_new("all")
+    ('few-rule-programs/result', 'all')
+    """
+    return question if question == ALL else f"{ASKED}/{question}"
+
+
 def adaptation_claim(told: str, length: int) -> Claim:
     """That it pays to have followed other rules."""
     more, less = (adapted_arm("trace", told, seen) for seen in SEEN)
     return Claim(
         "Who has followed a thousand rules needs few samples of a new one.",
-        f"new programs, whole trace, at n = {length}: above few samples alone",
-        (Check(more, length, ">", At(arm=less)),),
+        f"new programs, whole trace, results right at n = {length}: above few samples alone",
+        (Check(more, length, ">", At(arm=less), of_new("result")),),
         section="adaptation",
         size="gpu",
     )

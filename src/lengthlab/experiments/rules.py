@@ -3,13 +3,17 @@
 After rule-following fine-tuning (Hu et al. 2024, arXiv 2402.17709; 2025, arXiv 2502.11525), which is defined on pretrained
 models; here small ones are trained from scratch on our token forms of the same rules. Nobody has published such numbers.
 
-Claim: trained on lengths 1…5, transformers have more samples right at n = 10 with a scratchpad than with the answer alone, and
-more with the whole trace than with a scratchpad: for coin flips, sums of digits, addition, and last letters, each judged by
-itself. The same with lists that are pointed into, trained on 1…10 and judged at 20. A trace is right if all of it is, which
-asks more than its answer.
+Claim: trained on lengths 1…5, transformers end with the right result more often at n = 10 with a scratchpad than with the
+answer alone, and more often with the whole trace than with a scratchpad: for coin flips, sums of digits, addition, and last
+letters, each judged by itself. The same with lists that are pointed into, trained on 1…10 and judged at 20; on two cores,
+trained on 1…3 and judged at 4, for coin flips and sums of digits.
+
+A result is what a model ends with when it reads its own words, whatever it says before; that all it says is right, and that
+its loops take neither fewer turns nor more than they have to, is counted beside it.
 
 Cost: 12 runs a seed of 4,000 steps for each of two tasks; more with `--part addition`, `last-letters`, `flips-to-10`,
-`pointers`, `meta`, `adaptation` (gpu). 4 small ones a seed (cpu: n = 1…3, measured to 6).
+`pointers`, `meta`, `adaptation` (gpu). 7 small ones a seed, one to three minutes each on one core (cpu: n = 1…3, measured
+to 6).
 Command: lengthlab reproduce rules
 """
 
@@ -19,10 +23,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.experiments.decoder import task_named
-from lengthlab.experiments.rule_adaptation import KNOWN, SEEN, adaptation_claim, adapted_arm, adapted_run
+from lengthlab.experiments.rule_adaptation import KNOWN, SEEN, adaptation_claim, adapted_arm, adapted_run, of_new
 from lengthlab.experiments.rule_recipe import RECIPES
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, At, Check, Claim, Section, Study
+from lengthlab.store.rows import ALL
 
 if TYPE_CHECKING:
     from lengthlab.rules.wording import Form
@@ -35,6 +40,9 @@ FORMS: dict[Form, str] = {"direct": "answer alone", "scratchpad": "scratchpad", 
 """By the names that tasks have for them, as a reader knows them."""
 TRANSFORMERS = {"rope": "rotary", "log-n": "none, log-n scores"}
 HYBRID = {"end-to-end": "hybrid, end to end", "delayed": "hybrid, delayed"}
+RESULT = "result"
+COUNTED = (RESULT, ALL, "enough-turns", "no-extra-turn")
+"""What is shown of a model that reads its own words: its result, all that it says, and whether its loops end early or late."""
 IDS = 64
 """Of coupled pointers; the longest sample that is measured takes the middle half."""
 POINTERS, POINTED = "rule-pointers", ("coin-flips", "digit-sum")
@@ -51,7 +59,7 @@ def rule_arm(task: str, form: Form, way: str, training: str = "end-to-end", to_t
     model = "hybrid-block" if way == "hybrid" else "transformer"
     told = HYBRID[training] if way == "hybrid" else f"transformer, {TRANSFORMERS[way]}"
     name = f"{form}, {way}{', 1-10' if to_ten else ''}"
-    label = f"{task.removeprefix('rule-').replace('-', ' ')}, {FORMS[form]}, {told}"
+    label = f"{task.removeprefix('rule-').replace('-', ' ')}{' to 10' if to_ten else ''}, {FORMS[form]}, {told}"
     return Arm(name, model, task, training, label, (("form", FORMS[form]), ("architecture", told)))
 
 
@@ -91,17 +99,17 @@ def run(arm: Arm, size: str) -> Run:
     return Run(task, recipe.model(way), recipe.schedule(arm.training), trained, recipe.batch, optimizer=recipe.optimizer)
 
 
-def _order(task: str, section: str, length: int = 10) -> Claim:
-    """Answer alone, scratchpad, whole trace, with both transformers."""
-    pairs = [(rule_arm(task, more, way), rule_arm(task, less, way))
-             for way in TRANSFORMERS for less, more in pairwise(FORMS)]  # fmt: skip
+def _order(task: str, section: str, size: str = "gpu") -> Claim:
+    """Answer alone, scratchpad, whole trace; on a GPU with both transformers."""
+    length, ways, told = (10, tuple(TRANSFORMERS), ", with each of two transformers") if size == "gpu" else (4, ("log-n",), "")
+    pairs = [(rule_arm(task, more, way), rule_arm(task, less, way)) for way in ways for less, more in pairwise(FORMS)]
     words = task.removeprefix("rule-").replace("-", " ")
     return Claim(
         f"{words.capitalize()}: who tells more steps reaches further.",
-        f"at n = {length}, answer alone < scratchpad < whole trace, with each of two transformers",
-        tuple(Check(more, length, ">", At(arm=less)) for more, less in pairs),
+        f"results right at n = {length}: answer alone < scratchpad < whole trace{told}",
+        tuple(Check(more, length, ">", At(arm=less), RESULT) for more, less in pairs),
         section=section,
-        size="gpu",
+        size=size,
     )
 
 
@@ -110,18 +118,26 @@ def _pointed_order(rule: str, length: int) -> Claim:
     arms = [pointer_arm(rule, form) for form in FORMS]
     return Claim(
         f"{rule.replace('-', ' ').capitalize()}, with coupled pointers: who tells more steps reaches further.",
-        f"at n = {length}, answer alone < scratchpad < whole trace",
-        tuple(Check(more, length, ">", At(arm=less)) for less, more in pairwise(arms)),
+        f"results right at n = {length}: answer alone < scratchpad < whole trace",
+        tuple(Check(more, length, ">", At(arm=less), RESULT) for less, more in pairwise(arms)),
         section="pointers",
         size="gpu",
     )
 
 
-SMALL = (
-    *(rule_arm("rule-coin-flips", form, "log-n") for form in FORMS),
-    rule_arm("rule-coin-flips", "trace", "hybrid", "delayed"),
-)
-SMALL_TRACE, SMALL_SCRATCHPAD = (rule_arm("rule-coin-flips", form, "log-n") for form in ("trace", "scratchpad"))
+SMALL = {rule: tuple(rule_arm(rule, form, "log-n") for form in FORMS) for rule in ("rule-coin-flips", "rule-digit-sum")}
+SMALL_FLIPS = (*SMALL["rule-coin-flips"], rule_arm("rule-coin-flips", "trace", "hybrid", "delayed"))
+
+
+def _small_range(rule: str, section: str) -> Claim:
+    return Claim(
+        f"{rule.removeprefix('rule-').replace('-', ' ').capitalize()}: in the training range, every form is learned.",
+        "all that is said is right in at least 0.90 at n = 3, in each of the three forms",
+        tuple(Check(arm, 3, "≥", 0.90) for arm in SMALL[rule]),
+        section=section,
+        size="cpu",
+    )
+
 
 RULES = Study(
     name="rules",
@@ -130,17 +146,25 @@ RULES = Study(
     run=run,
     sizes=(GPU, CPU),
     sections=(
-        Section("coin-flips", "Coin flips", _arms("rule-coin-flips"), sizes=(GPU,)),
-        Section("digit-sum", "Sums of digits", _arms("rule-digit-sum"), sizes=(GPU,)),
-        Section("addition", "Addition", _arms("rule-addition"), usual=False, sizes=(GPU,)),
-        Section("last-letters", "Last letters", _arms("rule-last-letters"), usual=False, sizes=(GPU,)),
-        Section("flips-to-10", "Coin flips, trained on 1…10", _arms("rule-coin-flips", True), usual=False, sizes=(TO_TEN,)),
+        Section("coin-flips", "Coin flips", _arms("rule-coin-flips"), questions=COUNTED, sizes=(GPU,)),
+        Section("digit-sum", "Sums of digits", _arms("rule-digit-sum"), questions=COUNTED, sizes=(GPU,)),
+        Section("addition", "Addition", _arms("rule-addition"), questions=COUNTED, usual=False, sizes=(GPU,)),
+        Section("last-letters", "Last letters", _arms("rule-last-letters"), questions=COUNTED, usual=False, sizes=(GPU,)),
+        Section(
+            "flips-to-10",
+            "Coin flips, trained on 1…10",
+            _arms("rule-coin-flips", True),
+            questions=COUNTED,
+            usual=False,
+            sizes=(TO_TEN,),
+        ),
         Section(
             "pointers",
             "Lists that are pointed into, trained on 1…10",
             tuple(pointer_arm(rule, form) for rule in POINTED for form in FORMS),
             "What is left of a list is one word. Its position ids, coupled with those of the elements, say where it points, so "
             "that nothing has to be copied again and again.",
+            COUNTED,
             usual=False,
             sizes=(TO_TEN,),
         ),
@@ -150,6 +174,7 @@ RULES = Study(
             _arms("rule-programs"),
             "Trained on 1,000 list programs, each told before its input, and measured on 200 others: whoever has learned to "
             "follow what is told needs to see no sample of them. (Meta-RFFT adapts to the new rules first.)",
+            COUNTED,
             usual=False,
             sizes=(GPU,),
         ),
@@ -159,10 +184,12 @@ RULES = Study(
             tuple(adapted_arm(form, told, seen) for form, told in FORMS.items() for seen in SEEN),
             "Five list programs of which there are 100 samples of each length in all, for 500 steps: after 4,000 steps on a "
             "thousand other programs, or alone. Measured on other inputs of these five.",
+            tuple(map(of_new, COUNTED)),
             usual=False,
             sizes=(GPU,),
         ),
-        Section("small", "Coin flips, on two cores", SMALL, sizes=(CPU,)),
+        Section("small", "Coin flips, on two cores", SMALL_FLIPS, questions=COUNTED, sizes=(CPU,)),
+        Section("small-sums", "Sums of digits, on two cores", SMALL["rule-digit-sum"], questions=COUNTED, sizes=(CPU,)),
     ),
     seeds=3,
     claims=(
@@ -172,17 +199,15 @@ RULES = Study(
         _order("rule-last-letters", "last-letters"),
         *(_pointed_order(rule, 20) for rule in POINTED),
         adaptation_claim(FORMS["trace"], 10),
-        Claim(
-            "In the training range, every form is learned.",
-            "scratchpad and whole trace at least 0.90 at n = 3, with the transformer",
-            tuple(Check(arm, 3, "≥", 0.90) for arm in (SMALL_TRACE, SMALL_SCRATCHPAD)),
-            section="small",
-            size="cpu",
-        ),
+        *(_small_range(rule, section) for rule, section in zip(SMALL, ("small", "small-sums"), strict=True)),
+        _order("rule-coin-flips", "small", "cpu"),
+        _order("rule-digit-sum", "small-sums", "cpu"),
     ),
-    note="What is right is the whole of what is said: of a trace every step, of a scratchpad every turn. A guess is right in "
-    "half of the coin flips and in a ninth of the sums of digits where the answer alone is said, and never in the other forms, "
-    "so that a failing trace may stand below a guess. Answers are read teacher-forced; whoever says all of it right after the "
-    "right words says it after its own, too.",
+    note="`result`: what a model ends with when it reads its own words. A guess of it is right in half of the coin flips and "
+    "in a ninth of the sums of digits. All questions right: the whole of what is said, of a trace every step, of a scratchpad "
+    "every turn. `enough-turns`, `no-extra-turn`: loops take as many turns in all as they have to, or more; as many, or fewer. "
+    "A model that never comes to an end is stopped when it has said half as much again as the longest right sequence.",
     about=__doc__,
+    far=0.90,
+    page="docs/rules/rules.md",
 )

@@ -155,7 +155,8 @@ class Study:
     page has to know. `about`: claim, cost and command. `page`: where its page is kept in the checkout, once there are rows;
     those of other sizes than the first stand beside it (`page_at`).
     `success`: the accuracy in the training range from which a seed counts as one that succeeded, where others report the mean
-    over these alone; both means are shown then. `precision`: in which a GPU trains it unless a user says otherwise.
+    over these alone; both means are shown then. `far`: the accuracy of which it is told up to which length it lasts, by part
+    and in the mean over parts. `precision`: in which a GPU trains it unless a user says otherwise.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Study:
     about: str = ""
     page: str = ""
     success: float | None = None
+    far: float | None = None
     precision: str = ""
 
     def __post_init__(self) -> None:
@@ -286,7 +288,7 @@ class Study:
         trained = tuple(run.lengths) == tuple(size.trained)
         require(trained, f"{where}: its run trains on lengths {list(run.lengths)}, the size says {list(size.trained)}")
         for check in (check for claim in self.claims for check in claim.checks if check.arm == arm):
-            asked = (ALL, *run.task.questions)
+            asked = (ALL, *run.task.questions, *run.task.outcomes)
             require(check.question in asked, f"{where}: a check is of '{check.question}'; {nearest(check.question, asked)}")
         for question, share in size.chance.items():
             known = run.task.chances(size.lengths[0]).get(question, share)

@@ -10,6 +10,7 @@ from lengthlab.experiments.study import Section
 from lengthlab.report.bins import bins_told
 from lengthlab.report.claims import FAILS, HOLDS, Finding
 from lengthlab.report.every_number import ANCHOR, every_number
+from lengthlab.report.how_far import how_far, over_tasks
 from lengthlab.report.page import (
     Block,
     Details,
@@ -41,6 +42,8 @@ def study_page(results: Results, name: str = "") -> Page:
         blocks += [Heading("Claims"), *claims_told(results)]
     for section in results.sections:
         blocks += section_blocks(results, section)
+    if results.study.far is not None:
+        blocks += over_tasks(results, results.study.far)
     blocks += [Heading("Where the numbers come from"), *_origins(results)]
     other = "" if results.size.name == results.study.sizes[0].name else f" --size {results.size.name}"
     return Page(results.study.title, tuple(blocks), f"lengthlab reproduce {name or results.study.name}{other}")
@@ -166,6 +169,8 @@ def section_blocks(results: Results, section: Section) -> Iterator[Block]:
     yield scores
     if results.study.success is not None:
         yield from success(entries, size, results.study.success, reference)
+    if results.study.far is not None:
+        yield from how_far(entries, size, results.study.far)
     yield Details("Every number, with seeds, interval, samples and origin", (every_number(results, entries, reference),))
 
 
