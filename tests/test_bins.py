@@ -109,6 +109,14 @@ def test_seeds_that_succeed_are_counted_and_have_a_mean_of_their_own() -> None:
     assert "succeed" not in page_of(tried(reference=theirs), rows)
 
 
+def test_where_claims_go_by_the_median_it_stands_beside_the_means() -> None:
+    rows = [row(ARM, seed, n, right) for seed, right in enumerate((10, 10, 0)) for n in BINNED.lengths]
+    far = Claim("Far.", "the median", (Check(ARM, 8, "≥", 0.95),), by="median")
+    page = page_of(tried(success=0.995, claims=(far,)), rows)
+    assert "| n=8, all | n=8, successful | n=8, median |" in page
+    assert "| 2 of 3 | 0.667 | 1.000 | 1.000 | 0.667 | 1.000 | 1.000 |" in page
+
+
 def test_where_no_seed_succeeds_there_is_no_mean_over_those_that_do() -> None:
     page = page_of(tried(success=0.995), [row(ARM, 0, n, 5) for n in BINNED.lengths])
     assert "| 0 of 1 | 0.500 | – | 0.500 | – |" in page
@@ -121,6 +129,16 @@ def test_a_claim_may_be_judged_by_the_median() -> None:
     by_mean = results_of(tried(claims=(Claim("Far.", "the mean", check),)), rows).findings()
     assert [found[0].verdict for found in (by_median, by_mean)] == ["holds", "does not hold"]
     assert Score(8).median is None
+
+
+def test_a_part_says_its_seeds_where_it_has_fewer_than_the_page_and_than_are_asked_for() -> None:
+    sections = (Section("plain", "Plain", (ARM,)), Section("other", "Other", (OTHER,)))
+    rows = [row(arm, seed, n, 5) for arm, seeds in ((ARM, 3), (OTHER, 2)) for seed in range(seeds) for n in BINNED.lengths]
+    plain, _, other = page_of(tried(arms=(), sections=sections, seeds=4), rows).partition("## Other")
+    assert "Seeds: 0, 1, 2, of the 4 that the study asks for;" in plain
+    assert "Seeds here" not in plain
+    assert "Seeds here: 0, 1, of the 4 that the study asks for." in other
+    assert "Seeds here" not in page_of(tried(arms=(), sections=sections, seeds=2), rows)
 
 
 SMALL, OWN = Size("cpu", (1, 2), (2, 4)), Size("gpu", (1, 3), (3, 9))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from command import Call
 from lengthlab.registry import registered
-from lengthlab.tasks import Task, dyck
+from lengthlab.tasks import Minesweeper, ParityScratchpad, Task, dyck
 from lengthlab.theory import verdict
 
 ROOT = Path(__file__).parents[1]
@@ -66,6 +68,20 @@ def test_what_is_outside_the_class_is_told_with_its_lemma_and_without_a_claim_th
     assert told.startswith("copy repeated: not in C-RASP[pos]: nothing is promised")
     assert "Lemma 8" in told
     assert "That training fails: that is an observation" in told
+
+
+@pytest.mark.parametrize(
+    ("task", "symbols", "sides"), [(ParityScratchpad(), "01", range(1, 9)), (Minesweeper(), ".M", (1, 4, 9))]
+)
+def test_what_we_argue_ourselves_rests_on_an_answer_of_its_own_for_every_prompt(
+    task: Task, symbols: str, sides: Sequence[int]
+) -> None:
+    assert verdict(task).in_class == "no"
+    assert verdict(task).citation.startswith("our argument, after Lemma 8")
+    for read in sides:
+        answers = [task.solve(["<bos>", *prompt, "=", "<end>"]) for prompt in product(symbols, repeat=read)]
+        assert len({str(answer) for answer in answers}) == 2**read
+    assert verdict(replace(task, positions="coupled")).in_class == "unknown"  # type: ignore[call-arg]
 
 
 def test_a_task_that_nobody_has_looked_at_is_told_with_what_to_do(call: Call) -> None:

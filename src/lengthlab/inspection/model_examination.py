@@ -17,9 +17,10 @@ from lengthlab.inspection.carry import disturb
 from lengthlab.inspection.draws import untouched
 from lengthlab.inspection.look_ahead import find_look_ahead
 from lengthlab.inspection.part_shapes import parts_watched
+from lengthlab.inspection.position_check import check_positions
 from lengthlab.inspection.reading import in_full, quiet
 from lengthlab.models.layout import Layout
-from lengthlab.models.model import Network, logits, position_limit, require_position, token_limit
+from lengthlab.models.model import Network, logits
 from lengthlab.spec import content
 from lengthlab.spec.run import Run
 from lengthlab.spec.source import Sources, is_reference
@@ -56,7 +57,7 @@ def examine_model(run: Run, device: torch.device) -> str:
     """
     far = max((*run.measured_at, run.trained[1]))
     longest = _drawn(run, far, 1)
-    _check_tables(run, longest, far)
+    check_positions(run, longest, far)
     name, own = _named(run)
     if not own:
         return ""
@@ -84,16 +85,6 @@ def _named(run: Run) -> tuple[str, bool]:
     maker = data["maker"]["name"] if isinstance(data.get("maker"), dict) else data["kind"]
     name = maker if is_reference(maker) else f"model '{run.model.name}'"
     return name, sources.has_any or not isinstance(run.blueprint, Network)
-
-
-def _check_tables(run: Run, longest: Batch, far: int) -> None:
-    """Tables of positions end somewhere, ours too."""
-    if longest.position_BT is not None:
-        require_position(int(longest.position_BT.max()), position_limit(run.blueprint))
-        return
-    limit, tokens = token_limit(run.blueprint), longest.tokens_BT.shape[1] - 1
-    told = f"its positions end at {limit} tokens, and length {far}, where it is to be measured, has {tokens}"
-    require(limit is None or tokens <= limit, f"model '{run.model.name}': {told}: raise the limit, or measure less far")
 
 
 def _readable(run: Run, name: str, device: torch.device) -> tuple[nn.Module, torch.device]:

@@ -26,7 +26,7 @@ from lengthlab.report.page import (
 )
 from lengthlab.report.provenance import Origin
 from lengthlab.report.results import Results
-from lengthlab.report.scores import MARGIN, MISSING, samples_told, tally
+from lengthlab.report.scores import MARGIN, MISSING, Series, samples_told, tally
 from lengthlab.report.study_entry import entry_of, shared_by
 from lengthlab.report.study_figure import figure_of
 from lengthlab.report.success import success
@@ -63,7 +63,7 @@ def opening(results: Results) -> Iterator[Block]:
     seeds = ", ".join(map(str, results.seeds)) or "none"
     yield Text(
         f"Size {results.size.name}: trained on n = {shortest}…{longest}, measured to n = {max(results.size.lengths)}. Seeds: "
-        f"{seeds}{_wanted_seeds(results)}; {samples}. A sample is right if every question of its "
+        f"{seeds}{_wanted(results, results.seeds)}; {samples}. A sample is right if every question of its "
         "task is. Numbers are means over seeds of the share of samples that are right. How much seeds differ is the range over "
         "seeds, from the lowest to the highest. Intervals are another thing: Wilson's at 95 %, over the samples of all seeds "
         "together, which are the same samples for every seed."
@@ -79,9 +79,16 @@ def opening(results: Results) -> Iterator[Block]:
         yield Text(_left_out(results.left_out))
 
 
-def _wanted_seeds(results: Results) -> str:
+def _wanted(results: Results, seeds: Sequence[int]) -> str:
     """How many the study asks for, where there are fewer."""
-    return f", of the {results.study.seeds} that the study asks for" if len(results.seeds) < results.study.seeds else ""
+    return f", of the {results.study.seeds} that the study asks for" if len(seeds) < results.study.seeds else ""
+
+
+def _fewer_seeds(results: Results, firsts: Sequence[Series]) -> Iterator[Text]:
+    """The seeds of a section, where the page has more and the study asks for more."""
+    seeds = sorted({seed for series in firsts for seed in series.seeds})
+    if seeds and len(seeds) < min(results.study.seeds, len(results.seeds)):
+        yield Text(f"Seeds here: {', '.join(map(str, seeds))}{_wanted(results, seeds)}.")
 
 
 def _left_out(rows: Sequence[Row]) -> str:
@@ -123,10 +130,15 @@ def _baseline(results: Results) -> str:
 
 def claims_told(results: Results) -> Iterator[Block]:
     """Every claim with its verdict."""
-    medians = ", or by their medians where that is said" if any(claim.by == "median" for claim in results.claims) else ""
+    medians = ", or by their medians where that is said" if _by_medians(results) else ""
     yield Text(f"By the means over seeds{medians}, and what each seed says alone.")
     rows = [_finding(results, finding) for finding in results.findings()]
     yield Table(("claim", "checked as", "verdict", "evidence", "each seed"), tuple(rows))
+
+
+def _by_medians(results: Results) -> bool:
+    """Whether a claim is judged by the median of seeds."""
+    return any(claim.by == "median" for claim in results.claims)
 
 
 def _finding(results: Results, finding: Finding) -> tuple[Words, ...]:
@@ -163,12 +175,13 @@ def section_blocks(results: Results, section: Section) -> Iterator[Block]:
         yield Text(f"Every arm: {shared}.")
     if reference:
         yield Text(f"{tally(firsts)}.")
+    yield from _fewer_seeds(results, firsts)
     scores = Scores(entries, size.shown, size.trained, reference)
     if any(series.seeds for series in firsts):
         yield figure_of(results, section, scores)
     yield scores
     if results.study.success is not None:
-        yield from success(entries, size, results.study.success, reference)
+        yield from success(entries, size, results.study.success, reference, medians=_by_medians(results))
     if results.study.far is not None:
         yield from how_far(entries, size, results.study.far)
     yield Details("Every number, with seeds, interval, samples and origin", (every_number(results, entries, reference),))

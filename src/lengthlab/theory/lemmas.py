@@ -1,4 +1,5 @@
-"""Which task is in the class, by whose proof, and the program that shows it: nothing without a source or a program.
+"""Which task is in the class, by whose proof, and the program that shows it: nothing without a source or a program, and what is
+argued here says so.
 
 *Born a Transformer*: arXiv 2505.21785. *Huang et al.*: arXiv 2410.02140.
 """
@@ -102,6 +103,11 @@ PARITY = _no(HUANG, "no program of this class counts modulo 2")
 ADDITION = _no(f"by Lemma 8 ({BORN})", "x + 0 is x written again, in order or reversed, and its digits repeat")
 SHIFTED = _no(f"by Lemma 8 ({BORN})", "with its letters renamed it is reverse, and they repeat")
 MULTIPLICATION = _no(f"by Lemma 8 ({BORN})", "x × 10 is x written again, in order or reversed, and its digits repeat")
+OURS = f"our argument, after Lemma 8 ({BORN})"
+COUNTS = "a program keeps counts of the prompt, O(log n) bits in all, and says the whole answer by them; there are"
+"""Whatever else it keeps does not grow with n: the last few tokens for local counts, n modulo the periods."""
+PARITIES = _no(OURS, f"{COUNTS} 2ⁿ answers, as two neighbouring parities tell the bit between them")
+MINES = _no(OURS, f"{COUNTS} as many answers as boards, as every mine is written again")
 
 HERE = "shown by the program here"
 PASSKEY = Known(
@@ -203,6 +209,8 @@ KNOWN: dict[str, Known] = {
     "addition": ADDITION,
     "multi-addition": ADDITION,
     "multiplication": MULTIPLICATION,
+    "parity-scratchpad": PARITIES,
+    "minesweeper": MINES,
     **LANGUAGES,
 }
 """By the name of the task; where letters may be unique or repeated, that is part of it."""

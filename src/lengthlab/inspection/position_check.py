@@ -1,0 +1,76 @@
+"""Whether a model can place the tokens of a task: how far its tables of positions reach, and how many ids a token may have.
+
+Shapes: B samples, T tokens, K ids of a token, where it has several.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from lengthlab.errors import require
+from lengthlab.models.attention.positions import Untouched
+from lengthlab.models.attention.randomized import RandomizedPositions
+from lengthlab.models.attention.softmax import _Attention
+from lengthlab.models.model import position_limit, token_limit
+from lengthlab.models.position_table import PositionTable
+from lengthlab.spec.run import Run
+from lengthlab.tasks import Batch
+from lengthlab.tasks.coupling import Coupled
+
+
+def check_positions(run: Run, longest: Batch, far: int) -> None:
+    """Refuse what would go wrong at the first step, or at length `far`, the greatest of a run, of which `longest` has a sample.
+    Tables end somewhere, ours too.
+    """
+    _check_number(run, longest)
+    if longest.position_BT is None:
+        _check_tokens(run, longest.tokens_BT.shape[1] - 1, far)
+    else:
+        _check_ids(run, max(_largest(run), int(longest.position_BT.max())), far)
+
+
+def _check_number(run: Run, longest: Batch) -> None:
+    """As many ids a token as there are tables of vectors, and one only where attention goes by it."""
+    position_BT = longest.position_BT
+    several = position_BT is not None and position_BT.dim() == 3
+    ids = position_BT.shape[2] if position_BT is not None and several else 1
+    model, modules = f"model '{run.model.name}'", tuple(run.blueprint.modules())
+    has = f"a token of task '{run.task.name}' has {ids} position id{'s' * (ids > 1)}"
+    for table in (module for module in modules if isinstance(module, PositionTable)):
+        told = f"{model} has {table.tables} tables of positions (model.position_ids), and {has}: give it tables = {ids}"
+        require(table.tables in (1, ids), told)
+    if position_BT is None:
+        return
+    randomized = any(isinstance(module, RandomizedPositions) for module in modules)
+    own = f"{model}: randomized positions are drawn, but task '{run.task.name}' has ids of its own: take other positions"
+    require(not randomized, own)
+    placing = any(isinstance(module, _Attention) and not isinstance(module.positions, Untouched) for module in modules)
+    told = f"{model}: {has}, which vectors at the embedding can take (model.position_ids) and attention cannot"
+    require(not (several and placing), f"{told}: give it positions none")
+
+
+def _largest(run: Run) -> int:
+    """The largest id that training draws sooner or later, as far as the task says."""
+    task = run.task
+    return task.ids - 1 if isinstance(task, Coupled) and task.placed and (task.random_start or not task.start) else 0
+
+
+def _check_ids(run: Run, largest: int, far: int) -> None:
+    limit = position_limit(run.blueprint)
+    raised = f"raise {_named(run.blueprint, limit)} to {largest + 1}"
+    takes = f"task '{run.task.name}', measured to length {far}, takes id {largest}"
+    told = f"model '{run.model.name}': its table has {limit} position ids, and {takes}: {raised}, or take fewer"
+    require(limit is None or largest < limit, told)
+
+
+def _check_tokens(run: Run, tokens: int, far: int) -> None:
+    limit = token_limit(run.blueprint)
+    told = f"its positions end at {limit} tokens, and length {far}, where it is to be measured, has {tokens}"
+    raised = f"raise {_named(run.blueprint, limit)}, or measure less far"
+    require(limit is None or tokens <= limit, f"model '{run.model.name}': {told}: {raised}")
+
+
+def _named(network: nn.Module, limit: int | None) -> str:
+    """What a user has written a limit in."""
+    at_embedding = any(isinstance(module, PositionTable) and module.limit == limit for module in network.modules())
+    return "model.position_ids" if at_embedding else "the limit of its positions"
