@@ -12,7 +12,7 @@ from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm
 from lengthlab.report.page import Block, Entry, Heading, Table, Text
 from lengthlab.report.results import Results
-from lengthlab.report.scores import Series
+from lengthlab.report.scores import ROUNDING, Series
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Far:
 def far_of(series: Series, size: Size, least: float) -> Far | None:
     """By means over seeds; None where the longest length was not measured."""
     last = series.at(size.shown[-1]).mean
-    reached = [score.length for score in series.scores if score.mean is not None and score.mean >= least]
+    reached = [score.length for score in series.scores if score.mean is not None and score.mean >= least - ROUNDING]
     return None if last is None else Far(last, max(reached, default=0))
 
 
