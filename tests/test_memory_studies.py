@@ -53,6 +53,17 @@ def test_every_arm_is_the_run_it_is_named_after(study: Study, size: Size) -> Non
     assert len(ids) == len({(arm.name.removesuffix(", farther"), arm.training) for arm, _ in some(study, size)})
 
 
+@pytest.mark.parametrize("name", ["needles", "variable-tracking"])
+def test_what_grows_with_the_square_is_measured_less_far(name: str) -> None:
+    study = find_study(name)
+    size = study.size("gpu")
+    ends = {arm.name: own.lengths[-1] for arm in study.arms if (own := study.size_of(arm, size))}
+    attention = {arm: ends.pop(arm) for arm in ("attention, rope", "attention, log-n")}
+    assert set(attention.values()) == {16_384}
+    assert ends.pop("lstm + hsa, unseen", 32_768) == 32_768
+    assert set(ends.values()) == {131_072}
+
+
 def test_all_recurrences_are_compared_and_one_of_them_both_ways() -> None:
     parts = {type(memory.recurrence_named(name)) for name in memory.RECURRENCES}
     assert len(memory.RECURRENCES) == len(parts) + 1 == 10

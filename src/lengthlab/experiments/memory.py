@@ -115,7 +115,11 @@ def memory_arms(task: str) -> tuple[Arm, ...]:
     return tuple(memory_arm(f"{recurrence} + hsa", task) for recurrence in WITH_MEMORY)
 
 
-def other_arms(task: str) -> tuple[Arm, ...]:
-    """Attention that reads everything, and the same recurrences without any."""
-    attention = tuple(memory_arm(f"attention, {way}", task) for way in ATTENTION)
-    return (*attention, *(memory_arm(recurrence, task) for recurrence in WITH_MEMORY))
+def attention_arms(task: str) -> tuple[Arm, ...]:
+    """Attention that reads everything: what it takes grows with the square of the length."""
+    return tuple(memory_arm(f"attention, {way}", task) for way in ATTENTION)
+
+
+def alone_arms(task: str) -> tuple[Arm, ...]:
+    """The recurrences of `memory_arms`, without any attention."""
+    return tuple(memory_arm(recurrence, task) for recurrence in WITH_MEMORY)

@@ -7,16 +7,17 @@ asked, has it right in 0.95 at 4,096. The claim for a GPU is an aim: nobody has 
 Ours and theirs: six needles of which two are asked, as in Hu et al. (arXiv 2504.16795), after RULER (arXiv 2404.06654), with
 letters in the place of text.
 
-Cost: 6 runs a seed of 2,000 steps of 128 samples (gpu); 2 small ones a seed of 1,500 steps, about 2 minutes each on one core
-(cpu).
+Cost: 6 runs a seed of 2,000 steps of 128 samples (gpu; attention that reads everything, two of them, is measured to 16,384
+tokens alone); 2 small ones a seed of 1,500 steps, about 2 minutes each on one core (cpu).
 Command: lengthlab reproduce needles
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lengthlab.experiments.memory import Recipe, memory_arm, memory_arms, other_arms
+from lengthlab.experiments.memory import Recipe, alone_arms, attention_arms, memory_arm, memory_arms
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, Check, Claim, Section, Study
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lengthlab.spec.run import Run
 
 GPU = Size("gpu", (64, 512), (512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072), gpu=True)
+NEARER = replace(GPU, lengths=(512, 1024, 2048, 4096, 8192, 16_384))
 CPU = Size("cpu", (24, 64), (64, 256, 1024, 4096))
 RECIPES = {
     "gpu": Recipe(256, heads=8, chunk=32, chunks=8, batch=128, steps=2_000),
@@ -39,7 +41,7 @@ after 75 s as it is): 0.95 and 0.92 with stick-breaking, 0.89 and 0.93 with an e
 recipe, at 64 and at 4,096, by the seed: 0.99, 0.99, 1.00 and 1.00, 0.995, 0.995."""
 PARAMETERS: dict[str, dict[str, Any]] = {"gpu": {}, "cpu": {"needles": 2, "asked": 1, "digits": 3, "names": 8}}
 LSTM, *_ = MEMORY = memory_arms("needles")
-OTHERS = other_arms("needles")
+ALONE, ATTENTION = alone_arms("needles"), attention_arms("needles")
 SMALL = (LSTM, memory_arm("lstm", "needles"))
 
 
@@ -57,7 +59,14 @@ NEEDLES = Study(
     run=run,
     sizes=(GPU, CPU),
     sections=(
-        Section("needles", "Six needles, two of them asked for", (*MEMORY, *OTHERS), sizes=(GPU,)),
+        Section("needles", "Six needles, two of them asked for", (*MEMORY, *ALONE), sizes=(GPU,)),
+        Section(
+            "attention",
+            "The same, by attention that reads everything",
+            ATTENTION,
+            "What it takes grows with the square of the length, and it is measured less far.",
+            sizes=(NEARER,),
+        ),
         Section("small", "Two needles, one of them asked for, on two cores", SMALL, sizes=(CPU,)),
     ),
     seeds=3,

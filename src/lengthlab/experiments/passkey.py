@@ -21,7 +21,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lengthlab.experiments.memory import RECURRENCES, WITH_MEMORY, Recipe, memory_arm, memory_arms, other_arms
+from lengthlab.experiments.memory import (
+    RECURRENCES,
+    WITH_MEMORY,
+    Recipe,
+    alone_arms,
+    attention_arms,
+    memory_arm,
+    memory_arms,
+)
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, Check, Claim, Section, Study
 
@@ -40,7 +48,7 @@ RECIPES = {
 such keys were right after 1,000 steps of 16 samples with an encoder and stick-breaking, and 1.00 of those inside a chunk; 0.97
 and 1.00 after 700 steps with means and a softmax. Perhaps because a softmax leaves weight to both chunks."""
 LSTM, *_ = MEMORY = memory_arms("passkey")
-OTHERS = other_arms("passkey")
+OTHERS = (*attention_arms("passkey"), *alone_arms("passkey"))
 AGAIN = tuple(replace(arm, name=f"{arm.name}, farther") for arm in MEMORY)
 DISTRACTED = replace(LSTM, name=f"{LSTM.name}, distracted", label="lstm + hsa, distractors in training")
 REST = tuple(memory_arm(name, "passkey") for name in RECURRENCES if name not in WITH_MEMORY)

@@ -9,8 +9,8 @@ Ours and theirs: two hops, as in Hu et al. (arXiv 2504.16795), after RULER (arXi
 text; RULER asks for the names, here the value is asked, alone or after the names. Read teacher-forced, a chain that is written
 out is one assignment to be found for each token of the answer; to follow it unseen takes a layer for each.
 
-Cost: 7 runs a seed of 2,000 steps of 128 samples (gpu); 2 small ones a seed of 1,500 steps, about 2 minutes each on one core
-(cpu).
+Cost: 7 runs a seed of 2,000 steps of 128 samples (gpu; attention that reads everything, two of them, is measured to 16,384
+tokens alone, three layers to 32,768); 2 small ones a seed of 1,500 steps, about 2 minutes each on one core (cpu).
 Command: lengthlab reproduce variable-tracking
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lengthlab.experiments.memory import Recipe, memory_arm, memory_arms, other_arms
+from lengthlab.experiments.memory import Recipe, alone_arms, attention_arms, memory_arm, memory_arms
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, Check, Claim, Section, Study
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lengthlab.spec.run import Run
 
 GPU = Size("gpu", (64, 512), (512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072), gpu=True)
+TO_32K = replace(GPU, lengths=(512, 1024, 2048, 4096, 8192, 16_384, 32_768))
+NEARER = replace(GPU, lengths=(512, 1024, 2048, 4096, 8192, 16_384))
 CPU = Size("cpu", (32, 64), (64, 256, 1024, 4096))
 RECIPES = {
     "gpu": Recipe(256, heads=8, chunk=32, chunks=8, batch=128, steps=2_000),
@@ -42,7 +44,7 @@ not learned in these seconds; written out, a chain of two hops is right in 0.995
 and after all of them, by the seed, in 1.00 there and in 0.995, 0.98 and 0.99 at 4,096."""
 PARAMETERS: dict[str, dict[str, Any]] = {"gpu": {}, "cpu": {"chains": 2, "variables": 8}}
 LSTM, *_ = MEMORY = memory_arms("variable-tracking")
-OTHERS = other_arms("variable-tracking")
+ALONE, ATTENTION = alone_arms("variable-tracking"), attention_arms("variable-tracking")
 UNSEEN = replace(LSTM, name=f"{LSTM.name}, unseen", label="lstm + hsa, three layers, the value alone")
 SMALL = (LSTM, memory_arm("lstm", "variable-tracking"))
 
@@ -64,8 +66,21 @@ VARIABLE_TRACKING = Study(
     run=run,
     sizes=(GPU, CPU),
     sections=(
-        Section("chains", "Four chains of two hops, written out", (*MEMORY, *OTHERS), sizes=(GPU,)),
-        Section("unseen", "The same, the value alone", (UNSEEN,), sizes=(GPU,)),
+        Section("chains", "Four chains of two hops, written out", (*MEMORY, *ALONE), sizes=(GPU,)),
+        Section(
+            "attention",
+            "The same, by attention that reads everything",
+            ATTENTION,
+            "What it takes grows with the square of the length, and it is measured less far.",
+            sizes=(NEARER,),
+        ),
+        Section(
+            "unseen",
+            "The same, the value alone",
+            (UNSEEN,),
+            "All but the last of its layers look for chunks at every token, and it is measured to where its claim is.",
+            sizes=(TO_32K,),
+        ),
         Section("small", "Two chains of two hops, written out, on two cores", SMALL, sizes=(CPU,)),
     ),
     seeds=3,
