@@ -11,6 +11,7 @@ from torch import Generator
 
 from command import Call
 from lengthlab.evaluation.accuracy import accuracy
+from lengthlab.evaluation.samples import USUAL
 from lengthlab.experiments import Arm, Size, Study, find_study, hard_states, long_memory, memory, passkey, recurrences
 from lengthlab.experiments.memory import Recipe
 from lengthlab.models import GatedDeltanet, Part
@@ -50,7 +51,7 @@ def test_every_arm_is_the_run_it_is_named_after(study: Study, size: Size) -> Non
         run.task.check_length(own.lengths[-1])
         assert own.lengths[-1] >= 4 * own.trained[1]
         assert Run.from_json(run.to_json()) == run
-    assert len(ids) == len({(arm.name.removesuffix(", farther"), arm.training) for arm, _ in some(study, size)})
+    assert len(ids) == len({(arm.name.partition(", far")[0], arm.training) for arm, _ in some(study, size)})
 
 
 @pytest.mark.parametrize("name", ["needles", "variable-tracking"])
@@ -175,6 +176,16 @@ def test_state_and_memory_in_one_model_learn(model: str, training: str) -> None:
     state = TrainState(replace(run, batch=8), CPU)
     assert isfinite(state.advance())
     assert {count.total for count in accuracy(state.network, run.task, [160], samples=2)} == {2}
+
+
+def test_the_farthest_passkey_is_looked_for_once_by_the_model_that_need_not_walk() -> None:
+    size = passkey.PASSKEY.size("gpu")
+    (arm,) = passkey.PASSKEY.section("farthest").arms
+    own = passkey.PASSKEY.size_of(arm, size)
+    assert own is not None
+    assert (own.lengths, USUAL.of(own.lengths[0])) == ((67_108_864,), 1)
+    assert passkey.run(arm, "gpu") == passkey.run(memory.memory_arm("mamba2 + hsa", "passkey"), "gpu")
+    assert not any(67_108_864 in each.lengths for each in passkey.PASSKEY.section("farther").sizes)
 
 
 def test_passkey_is_trained_measured_farther_and_judged(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
