@@ -277,7 +277,8 @@ def test_the_command_measures_every_part(call: Call, tmp_path: Path, monkeypatch
     monkeypatch.setattr("lengthlab.bench.cores.os.cpu_count", lambda: 2)
     monkeypatch.setattr("lengthlab.bench.peak.CPU_SIZE", 32)
     monkeypatch.setattr("lengthlab.bench.reading.LENGTHS", {"cpu": (2**12, 2**13)})
-    monkeypatch.setattr("lengthlab.bench.reading.WHOLE", {"cpu": 2**12})
+    monkeypatch.setattr("lengthlab.bench.reading.SHORT", {"cpu": (2**11, 2**12)})
+    monkeypatch.setattr("lengthlab.bench.reading.WALKED", 2**12)
     done = call("bench", "--device", "cpu", "--out", tmp_path / "bench")
     assert done.code == 0, done.err
     assert "timing textbook: attention-on-lstm" in done.err
@@ -289,8 +290,9 @@ def test_the_command_measures_every_part(call: Call, tmp_path: Path, monkeypatch
     cases = [("one", "attention-on-lstm"), ("suite", "2 cells, all parts on"), ("suite", "1 delayed hybrids, attention off")]
     cases += [("runs", "1 run"), ("runs", "3 runs"), ("lengths", "n = 1…3"), ("lengths", "n = 1…12")]
     guarded = [("guard", "12 layers of width 256", way) for way in (STEP, GUARD)]
-    read = [("reading", f"{tokens} tokens", way) for way in ("lstm", "lstm-hsa") for tokens in ("4,096", "8,192")]
-    read.append(("reading", "4,096 tokens", "hybrid-block"))
+    lengths = {"lstm": ("4,096",), "lstm-hsa": ("4,096", "8,192"), "mamba2-hsa": ("4,096", "8,192")}
+    lengths["transformer"] = ("2,048", "4,096")
+    read = [("reading", f"{tokens} tokens", way) for way in lengths for tokens in lengths[way]]
     assert measured == [(*case, way) for case in cases for way in (TEXTBOOK, "engine, fp32")] + guarded + read
     assert all(len(row["seconds"]) == (1 if row["part"] == "reading" else 2) for row in data["measurements"])
     assert all(min(row["seconds"]) > 0 for row in data["measurements"])
@@ -339,17 +341,17 @@ def test_bad_words_end_in_one_line(call: Call, tmp_path: Path) -> None:
 
 
 def costs_of_two_lengths() -> list[Measurement]:
-    return list(reading_costs(torch.device("cpu"), lambda text: None, lengths=(2**13, 2**15), whole=2**15))
+    return list(reading_costs(torch.device("cpu"), lambda text: None, lengths=(2**14, 2**12)))
 
 
 def test_memory_of_a_sequence_read_in_pieces_grows_where_all_keys_are_kept_and_is_told() -> None:
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # in this one, pages are free that other tests have left
         found = fresh.submit(costs_of_two_lengths).result()
     memory = {(each.way, each.samples): each.memory for each in found}
-    keys_and_values = 2 * 64 * 4 * 2**15  # of a width of 64, in fp32
-    assert memory["hybrid-block", 2**15] > keys_and_values / 2  # pages that were free before are not counted
-    assert memory["lstm", 2**15] < memory["hybrid-block", 2**15]
+    keys_and_values = 2 * 2 * 64 * 4 * 2**14  # of two blocks and a width of 64, in fp32
+    assert memory["transformer", 2**14] > keys_and_values / 2  # pages that were free before are not counted
+    assert memory["lstm", 2**14] < memory["transformer", 2**14]
     page = bench_page(Findings(tuple(found), {}, made_up().origin))
     table = next(block for block in page.blocks if isinstance(block, Table))
     assert table.header == ("one sample of", *(f"{way}, {unit}" for way in readers("cpu") for unit in ("s", "MiB")))
-    assert [row[0] for row in table.rows] == ["8,192 tokens", "32,768 tokens"]
+    assert [row[0] for row in table.rows] == ["4,096 tokens", "16,384 tokens"]

@@ -16,37 +16,47 @@ import torch
 
 from lengthlab.bench.measurement import Measurement
 from lengthlab.evaluation.stream import say_in_pieces
-from lengthlab.models import Model, Network, hybrid_block, lstm, lstm_hsa
+from lengthlab.models import Model, Network, lstm, lstm_hsa, transformer
 from lengthlab.models.layout import Layout
 
 VOCABULARY = 80
 LENGTHS = {"cuda": (2**16, 2**18, 2**20, 2**22), "cpu": (2**15, 2**16, 2**17)}
-"""Tokens, by the kind of device. Each is above the length up to which a sequence is read at once."""
-WHOLE = {"cuda": 2**20, "cpu": 2**16}
-"""Attention that reads everything again for every piece is read no further: its work grows with the square of the length."""
-WIDTH = {"cuda": 256, "cpu": 64}
+"""Tokens, by the kind of device."""
+SHORT = {"cuda": (2**14, 2**16, 2**18), "cpu": (2**13, 2**14, 2**15)}
+"""Of attention that reads everything: its work grows with the square of the length. Not if it were one block: asked is the last
+token, and a last block has no query but there.
+"""
+WALKED = 2**20
+"""The LSTM alone, which goes from token to token, is timed no further: what it takes grows with the length and nothing else."""
 PEAK, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def readers(kind: str) -> dict[str, Model]:
-    """By name: a state alone, with chunks of which a few are read, and with attention that reads everything."""
-    width, chunk = WIDTH[kind], 64 if kind == "cuda" else 16
-    sparse = lstm_hsa(width, heads=8 if kind == "cuda" else 4, chunk=chunk, chunks=8 if kind == "cuda" else 4)
-    return {"lstm": lstm(width), "lstm-hsa": sparse, "hybrid-block": hybrid_block(width, blocks=1, heads=4, positions="none")}
+    """By name: a state alone, two states with chunks of which a few are read, and attention that reads everything."""
+    width, heads, chunk, chunks = (256, 8, 64, 8) if kind == "cuda" else (64, 4, 16, 4)
+    sparse = {name: lstm_hsa(width, name, heads=heads, chunk=chunk, chunks=chunks) for name in ("lstm", "mamba2")}
+    whole = transformer(width, blocks=2, heads=4, positions="none")
+    return {"lstm": lstm(width), **{f"{name}-hsa": model for name, model in sparse.items()}, "transformer": whole}
 
 
-def reading_costs(
-    device: torch.device, say: Callable[[str], None], lengths: tuple[int, ...] | None = None, whole: int | None = None
-) -> Iterator[Measurement]:
-    """One sample of each length, read once by each model; a short one before, that nobody times."""
-    longest = WHOLE[device.type] if whole is None else whole
+def lengths_of(name: str, kind: str) -> tuple[int, ...]:
+    """At which a reader is timed.
+
+    >>> lengths_of("lstm-hsa", "cuda")[-1], lengths_of("lstm", "cuda")[-1], lengths_of("transformer", "cuda")[-1]
+    (4194304, 1048576, 262144)
+    """
+    if name == "transformer":
+        return SHORT[kind]
+    return tuple(tokens for tokens in LENGTHS[kind] if name != "lstm" or tokens <= WALKED)
+
+
+def reading_costs(device: torch.device, say: Callable[[str], None], lengths: tuple[int, ...] = ()) -> Iterator[Measurement]:
+    """One sample of each length, read once by each model; a short one before, that nobody times. `lengths`: for all of them."""
     for name, model in readers(device.type).items():
         torch.manual_seed(0)
         network = model.build(VOCABULARY).to(device).eval()
         _read(network, 2**13)
-        for tokens in lengths or LENGTHS[device.type]:
-            if name == "hybrid-block" and tokens > longest:
-                continue
+        for tokens in lengths or lengths_of(name, device.type):
             say(f"{name}, a sequence of {tokens:,} tokens")
             seconds, memory = _read(network, tokens)
             yield Measurement("reading", f"{tokens:,} tokens", name, 1, tokens, 0.0, (seconds,), memory)
