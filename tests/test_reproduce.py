@@ -430,6 +430,14 @@ def test_a_committed_page_that_differs_is_named_with_the_command_that_mends_it(
     assert "docs/far/far.md has no published rows; delete it and its figures" in call("reproduce", "far", "--check").out
 
 
+def test_a_study_without_rows_or_page_is_not_checked_and_a_page_without_rows_is(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "docs" / "far", tmp_path / "docs" / "far")
+    monkeypatch.setattr(lengthlab, "__file__", str(tmp_path / "src" / "lengthlab" / "__init__.py"))
+    call("reproduce", "--check").refused("published/far is not here")
+
+
 @pytest.mark.parametrize("name", ["dat", "plateau"])
 def test_published_rows_are_shown_without_torch_from_any_folder(name: str, tmp_path: Path) -> None:
     code = (

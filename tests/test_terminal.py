@@ -37,7 +37,8 @@ from test_report import FAR, curves_of, result, write
 ROOT = Path(__file__).parent.parent
 CUT = re.compile(r"[\d.]…(?!\d)|–…")
 """A number of which something was left out; n = 1…25 is none."""
-PAGES = [*(name for name, study in studies().items() if study.page), "bench/cpu", "bench/h200"]
+PUBLISHED = [name for name, study in studies().items() if study.page and (ROOT / "published" / name).is_dir()]
+PAGES = [*PUBLISHED, "bench/cpu", "bench/h200"]
 every_page = pytest.mark.parametrize("name", PAGES)
 
 

@@ -78,7 +78,8 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
         trains = (asked.device != "auto", asked.precision, asked.have, asked.track, asked.launch != "local")
         others = (size, parts, seeds, *trains, asked.sources, asked.out, asked.page)
         require(not any(others), "--check compares committed pages with published rows: it takes no other option")
-        check_pages([find_study(name)] if name else [study for study in studies().values() if study.page])
+        kept = [study for study in studies().values() if study.page]
+        check_pages([find_study(name)] if name else [study for study in kept if is_begun(study)] or kept)
         return
     require(name is not None, f"name a study: {', '.join(studies())}, or one of your own, my_study.py:STUDY")
     require(name != "demo", "the demo is a command of its own: lengthlab demo")
@@ -88,6 +89,15 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
     sections = tuple(section for section in study.sections if section.name in parts)
     results = _read(study, size, sections, seeds, asked) if asked.sources else _train(study, size, sections, seeds, asked)
     show(results, asked, [section.name for section in sections], str(name))
+
+
+def is_begun(study: Study) -> bool:
+    """Whether the checkout has rows of it, or a page; of a study that nobody has trained yet, neither."""
+    import lengthlab
+    from lengthlab.report.evidence import PUBLISHED
+
+    root = Path(lengthlab.__file__).parents[2]
+    return any((root / path).exists() for path in (f"{PUBLISHED}/{study.name}", *map(study.page_at, study.sizes)))
 
 
 def check_pages(studies: list[Study]) -> None:
