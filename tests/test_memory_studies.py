@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from math import isfinite
 from pathlib import Path
 
@@ -71,6 +72,19 @@ def test_all_recurrences_are_compared_and_one_of_them_both_ways() -> None:
     known = {kind for name, kind in registered(Part).items() if name in memory.RECURRENCES}
     assert parts == known
     assert memory.recurrence_named("negative gated-deltanet") == GatedDeltanet(negative_eigenvalues=True)
+
+
+def test_every_recurrence_is_a_hybrid_with_every_state_both_ways() -> None:
+    study = recurrences.RECURRENCES_STUDY
+    hybrids = {arm for name in ("hybrids", "other-hybrids") for arm in study.section(name).arms}
+    states = {asked for asked in recurrences.TASKS if asked != "recall"}  # which every hybrid is asked as well
+    ways = ("end-to-end", "delayed")
+    assert hybrids == {recurrences.hybrid_arm(*it) for it in product(memory.RECURRENCES, states, ways)}
+    runs = {arm: recurrences.run(arm, "gpu") for arm in hybrids if arm.name.startswith("lstm, ")}
+    assert all(len(run.task.questions) == 2 and "recall" in run.task.questions for run in runs.values())
+    parity = study.section("parity-hybrids")
+    assert len(parity.arms) == 8
+    assert not parity.usual
 
 
 def test_rates_are_of_the_grid_and_pilots_are_on_no_published_seed() -> None:
