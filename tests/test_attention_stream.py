@@ -11,7 +11,6 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from lengthlab.errors import LabError
 from lengthlab.evaluation import accuracy as accuracy_file
@@ -50,6 +49,7 @@ from lengthlab.spec.schedule import end_to_end
 from lengthlab.switch import by_window, delay
 from lengthlab.tasks import Addition, Copy, ModuloRecall
 from lengthlab.training import footprint
+from operations import Operations
 
 TOKENS, VOCABULARY = 23, 11
 POSITIONS: dict[str, Any] = {
@@ -204,18 +204,6 @@ def test_gradients_through_pieces_are_those_of_the_whole() -> None:
 # What it costs
 
 
-class Largest(TorchDispatchMode):
-    """The most numbers that any one tensor had that was made meanwhile."""
-
-    numbers = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        if isinstance(out, Tensor):
-            self.numbers = max(self.numbers, out.numel())
-        return out
-
-
 @torch.no_grad()
 def test_a_state_is_the_keys_and_values_and_nothing_made_on_the_way_grows_with_the_square(
     monkeypatch: pytest.MonkeyPatch,
@@ -224,11 +212,11 @@ def test_a_state_is_the_keys_and_values_and_nothing_made_on_the_way_grows_with_t
     monkeypatch.setitem(key_values.SCORES, "cpu", 2**12)
     network, length, piece = network_of(transformer(**SMALL, blocks=2, mlp=1)), 256, 64
     tokens_BT, state = tokens(1, length), None
-    with Largest() as made:
+    with Operations() as made:
         for start in range(0, length, piece):
             _, state = network.read(tokens_BT[:, start : start + piece], state)
     assert numbers_in(state) == 2 * length * 2 * 8  # layers, tokens, keys and values, width
-    assert made.numbers <= 2**12
+    assert made.largest <= 2**12
 
 
 def test_as_many_samples_are_read_side_by_side_as_have_room(monkeypatch: pytest.MonkeyPatch) -> None:

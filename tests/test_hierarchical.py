@@ -18,7 +18,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from lengthlab.errors import LabError
 from lengthlab.inspection import check, find_subject
@@ -46,6 +45,7 @@ from lengthlab.spec.schedule import Phase, Schedule
 from lengthlab.switch import delay, find
 from lengthlab.tasks import Passkey
 from lengthlab.training.state import TrainState
+from operations import Operations
 
 WIDTH, HEADS, SIZE, VOCABULARY = 8, 4, 4, 11
 quick = settings(max_examples=30)
@@ -235,18 +235,6 @@ def test_queries_in_blocks_give_what_all_of_them_give_forward_and_backward() -> 
             torch.testing.assert_close(module(x_BTD), at_once[0])
 
 
-class Largest(TorchDispatchMode):
-    """The most numbers that any tensor has."""
-
-    numbers = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        for each in out if isinstance(out, (tuple, list)) else [out]:
-            self.numbers = max(self.numbers, each.numel() if isinstance(each, Tensor) else 0)
-        return out
-
-
 def kept_and_largest(module: nn.Module, length: int) -> tuple[int, int]:
     """Numbers that are kept for the backward pass, and of the largest tensor in both."""
     kept = 0
@@ -256,10 +244,10 @@ def kept_and_largest(module: nn.Module, length: int) -> tuple[int, int]:
         kept += x.numel()
         return x
 
-    with Largest() as largest, torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+    with Operations() as made, torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
         out_BTD = module(numbers(1, length, WIDTH))
         out_BTD.sum().backward()
-    return kept, largest.numbers
+    return kept, made.largest
 
 
 def test_memory_in_training_grows_with_the_length_and_not_with_its_square() -> None:

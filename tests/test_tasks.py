@@ -11,11 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengthlab import memory
 from lengthlab.errors import LabError
 from lengthlab.registry import registered
-from lengthlab.tasks import IGNORE, Batch, ModuloRecall, Task, modulo, recall
+from lengthlab.tasks import IGNORE, Batch, ModuloRecall, Task, modulo, modulo_recall, recall
 from lengthlab.tasks.card import card
 from lengthlab.tasks.lengths import spread
+from operations import Operations
 from oracle import Reading, read
 
 QUESTIONS = (("modulo", "recall"), ("modulo",), ("recall",))
@@ -210,6 +212,42 @@ def test_a_hundred_thousand_pairs_are_drawn_in_a_moment_from_a_small_alphabet() 
         task.check_length(262_145)
     with pytest.raises(LabError, match="more than can be counted"):
         ModuloRecall(keys=10**9, key_tokens=3)
+
+
+def keys_of(batch: Batch, pairs: int) -> torch.Tensor:
+    """key_BN, the tokens of the keys of samples that have so many pairs of two tokens."""
+    return batch.tokens_BT[:, 1 : 1 + 2 * pairs : 2]
+
+
+@pytest.mark.parametrize("pairs", [1, 25, 60, 99, 100])
+def test_keys_of_a_large_alphabet_come_alike_however_many_of_them_are_taken(
+    pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modulo_recall, "SHUFFLED", 100)
+    key_BN = keys_of(draw(ModuloRecall(keys=100), 4000, (pairs, pairs)), pairs)
+    assert all(len(set(row)) == pairs for row in key_BN.tolist())
+    assert spread_evenly(Counter(key_BN.flatten().tolist()), 100, 4000 * pairs)
+    assert spread_evenly(Counter(key_BN[:, 0].tolist()), 100, 4000), "nor are keys in an order"
+
+
+def test_a_large_alphabet_is_not_shuffled_for_a_few_keys() -> None:
+    task = ModuloRecall(keys=2**17)
+    with Operations() as made:
+        key_BN = keys_of(draw(task, 50, (100, 100)), 100)
+    assert made.largest < 50 * 100 * 5
+    first = task.words.index("k0")
+    assert key_BN.min() >= first
+    assert key_BN.max() < first + 2**17
+    assert (key_BN >= first + 2**16).any(dim=1).all()
+    (key_N,) = keys_of(draw(task, 1, (100_000, 100_000)), 100_000)
+    assert len(key_N.unique()) == 100_000
+
+
+def test_more_keys_than_there_is_memory_for_are_refused_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = ModuloRecall(keys=2**17)
+    monkeypatch.setattr(memory, "memory_of", lambda device: 10**6)
+    with pytest.raises(LabError, match="to draw 100000 keys for 1 sequences would need at least"):
+        draw(task, 1, (100_000, 100_000))
 
 
 def test_every_length_of_the_range_comes_alike_and_each_sample_has_its_own() -> None:

@@ -25,6 +25,10 @@ MARKS = ("<pad>", "<bos>", "<modulo>", "<recall>")
 BOS, MODULO, RECALL = 1, 2, 3
 MOST, COUNTED = 8, 2**62
 """Tokens of a key, and keys."""
+SHUFFLED = 2**16
+"""Keys of one token, from which on not all of them are shuffled to draw some."""
+NUMBERED_BYTES = 32
+"""Of a key that is drawn by its number: what is drawn, the number, what it is ordered by and its place, all at once there."""
 
 
 @dataclass(frozen=True)
@@ -125,21 +129,30 @@ class ModuloRecall(Task):
         return Batch(tokens_BT, self._target(tokens_BT, written, end_B), end_B + tail_BQ.shape[1])
 
     def _keys(self, size: int, longest: int, generator: Generator) -> Tensor:
-        """key_BNL, the tokens of distinct keys. An alphabet of single tokens is shuffled. Of several tokens there are far more
-        keys than pairs, as a rule: as many numbers are drawn evenly, and each is moved on by those below it, so that no two are
-        alike.
-        """
+        """key_BNL, the tokens of distinct keys. A small alphabet of single tokens is shuffled."""
         device, first = generator.device, len(MARKS) + self.digits
-        if self.key_tokens == 1:
+        if self.key_tokens == 1 and self.keys < SHUFFLED:
             require_memory(SHUFFLED_BYTES * size * self.keys, f"to shuffle {self.keys} keys for {size} sequences", str(device))
             key_BN = torch.rand(size, self.keys, generator=generator, device=device).argsort(dim=1)[:, :longest]
             return key_BN[:, :, None] + first
+        number_BN1 = self._numbers(size, longest, generator)[:, :, None]
+        place_L = self.keys ** torch.arange(self.key_tokens - 1, -1, -1, device=device)
+        return number_BN1 // place_L % self.keys + first
+
+    def _numbers(self, size: int, longest: int, generator: Generator) -> Tensor:
+        """number_BN of distinct keys, where there are far more of them than pairs, as a rule: as many numbers are drawn evenly,
+        and each is moved on by those below it, so that no two are alike. Of single tokens most may be taken, and then the first
+        and the last would be met more often than others: all are moved on together, around the end.
+        """
+        device = generator.device
+        require_memory(NUMBERED_BYTES * size * longest, f"to draw {longest} keys for {size} sequences", str(device))
         gaps_BN = torch.randint(self.longest - longest + 1, (size, longest), generator=generator, device=device)
         number_BN = gaps_BN.sort(dim=1).values + torch.arange(longest, device=device)
         order_BN = torch.rand(size, longest, generator=generator, device=device).argsort(dim=1)
-        number_BN1 = number_BN.gather(1, order_BN)[:, :, None]
-        place_L = self.keys ** torch.arange(self.key_tokens - 1, -1, -1, device=device)
-        return number_BN1 // place_L % self.keys + first
+        number_BN = number_BN.gather(1, order_BN)
+        if self.key_tokens > 1:
+            return number_BN
+        return (number_BN + torch.randint(self.longest, (size, 1), generator=generator, device=device)) % self.longest
 
     def _tail(self, written: Mapping[str, Tensor], asked_BL: Tensor) -> Tensor:
         """`<modulo> m`, `<recall> kj vj`, or one after the other."""
