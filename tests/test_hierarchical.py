@@ -337,6 +337,22 @@ def test_a_piece_says_something_only_where_it_is_asked() -> None:
     torch.testing.assert_close(logits_BQV, wanted_BQV, rtol=0, atol=1e-12)
 
 
+@torch.no_grad()
+def test_a_piece_that_asks_nothing_looks_at_no_page() -> None:
+    module, nothing = part(), Layout(query_BQ=torch.empty(2, 0, dtype=torch.int64))
+    state, made = None, []
+    with set_to(chunks_file, PAGE=2, DEVICE_BYTES=1):
+        for piece_BTD in numbers(2, 40 * SIZE, WIDTH).split(2 * SIZE, dim=1):
+            before = () if state is None else state.chunks.pages
+            with Operations() as meanwhile:
+                out_BQD, state = module.read(piece_BTD, state, nothing)
+            made.append(meanwhile.number)
+            assert out_BQD.shape == (2, 0, WIDTH)
+            assert all(page is kept for page, kept in zip(before, state.chunks.pages, strict=False)), "none is made anew"
+    assert len(state.chunks.pages) == 20
+    assert len(set(made[1:])) == 1, "as many operations, however many pages there are"
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_rows_of_documents_are_read_as_each_of_them_alone(asked: bool) -> None:
     network, lengths = network_of(), [2, 4, 9, 23]

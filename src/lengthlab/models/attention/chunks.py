@@ -54,7 +54,7 @@ class Page:
         return Page(self.landmark_BGNR[:, :, start:end].clone(), self.kv_BGNSE[:, :, start:end].clone())
 
     def on_host(self) -> Page:
-        return replace(self, kv_BGNSE=self.kv_BGNSE.cpu())
+        return self if self.kv_BGNSE.device.type == "cpu" else replace(self, kv_BGNSE=self.kv_BGNSE.cpu())
 
     def rows(self, row_M: Tensor, device: torch.device) -> Tensor:
         """Chosen chunks, counted through samples and groups, as (M, S, E)."""

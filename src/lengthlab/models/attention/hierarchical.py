@@ -116,10 +116,10 @@ class _HierarchicalAttention(Mixer):
 
     def _attend_in_blocks(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
         """Memory grows with T: what is scored or fetched for a block is let go of, and made again for its gradient. Where a
-        kernel reads, nothing is fetched.
+        kernel reads, nothing is fetched. Where nothing is asked, as in most pieces of a stream, no page is looked at.
         """
-        if not chunks.number:
-            return self._attend(x_BQD, index_BQ, chunks)
+        if not (chunks.number and x_BQD.shape[1]):
+            return self._nothing(x_BQD)
         if self._has_kernel(x_BQD, chunks):
             weight_BQGK, chunk_BQGK = _in_blocks(self._choose, chunks.largest, x_BQD, index_BQ, chunks)
             return self._read_by_kernel(x_BQD, weight_BQGK, chunk_BQGK, chunks)
@@ -129,17 +129,20 @@ class _HierarchicalAttention(Mixer):
 
     def _attend(self, x_BQD: Tensor, index_BQ: Tensor, chunks: Chunks) -> Tensor:
         """With a copy of all chunks that are read."""
-        out: Tensor
-        if not chunks.number:  # nothing to read yet
-            out = self.out(torch.zeros_like(x_BQD))
-            return out
+        if not chunks.number:
+            return self._nothing(x_BQD)
         weight_BQGK, chunk_BQGK = self._choose(x_BQD, index_BQ, chunks)
         q_BQGPC = self._queries(x_BQD, chunks.groups)
         k_BGQKSC, v_BGQKSC = chunks.fetch(chunk_BQGK.transpose(1, 2)).chunk(2, dim=-1)
         inside_BQGPKS = torch.einsum("bqgpc,bgqksc->bqgpks", q_BQGPC, k_BGQKSC) / q_BQGPC.shape[-1] ** 0.5
         weights_BQGPKS = inside_BQGPKS.softmax(dim=-1) * weight_BQGK.to(x_BQD.dtype)[:, :, :, None, :, None]
         mixed_BQGPC = torch.einsum("bqgpks,bgqksc->bqgpc", weights_BQGPKS, v_BGQKSC)
-        out = self.out(mixed_BQGPC.flatten(2))
+        out: Tensor = self.out(mixed_BQGPC.flatten(2))
+        return out
+
+    def _nothing(self, x_BQD: Tensor) -> Tensor:
+        """What is said where nothing is read."""
+        out: Tensor = self.out(torch.zeros_like(x_BQD))
         return out
 
     def _queries(self, x_BQD: Tensor, groups: int) -> Tensor:

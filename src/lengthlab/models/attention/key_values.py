@@ -49,7 +49,7 @@ class Page:
         return self.k_BHNC.nbytes + self.v_BHNC.nbytes
 
     def on_host(self) -> Page:
-        return self.to(torch.device("cpu"))
+        return self if self.k_BHNC.device.type == "cpu" else self.to(torch.device("cpu"))
 
     def then(self, other: Page) -> Page:
         """This one and what follows it, where its own keys and values are."""

@@ -24,7 +24,8 @@ class Page(Protocol):
     def part(self, start: int, end: int) -> Self:
         """Some of it, without the memory of the rest."""
 
-    def on_host(self) -> Self: ...
+    def on_host(self) -> Self:
+        """Itself, where it is there already: this is asked of every page with every piece."""
 
 
 P = TypeVar("P", bound=Page)
