@@ -108,7 +108,7 @@ def test_every_piece_and_every_batch_is_told(monkeypatch: pytest.MonkeyPatch) ->
     assert [(read.length, read.samples, read.rows, read.piece, read.pieces) for read in told] == [(3, 60, 60, 0, 1)]
     told.clear()
     monkeypatch.setattr(stream, "LONG", 10)
-    monkeypatch.setitem(stream.PIECE, "cpu", 7)
+    monkeypatch.setitem(stream.PIECE, "cpu", (7, 7))
     accuracy(network, task, [9], samples=4, watch=told.append)
     assert [(read.rows, read.piece, read.pieces) for read in told] == [(4, piece, len(told)) for piece in range(len(told))]
     assert all(read.seconds > 0 for read in told)

@@ -36,6 +36,25 @@ def test_what_is_measured_in_a_stream_is_what_is_measured_at_once(
     assert accuracy(network, TASKS[task], [3, 16], samples=60) == at_once
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_few_samples_are_read_in_larger_pieces_and_say_what_they_say_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    task, seen = TASKS["asked at the end"], set[tuple[int, int]]()
+    network = MODELS[name].build(task.vocabulary)
+    at_once = accuracy(network, task, [16], samples=30)
+    network.embedding.register_forward_hook(lambda module, given, out: seen.add((out.shape[0], out.shape[1])))
+    monkeypatch.setattr(stream, "LONG", 10)
+    monkeypatch.setattr(stream, "TOKENS", 32)
+    monkeypatch.setitem(stream.PIECE, "cpu", (4, 16))
+    for rows, piece in ((1, 16), (2, 16), (3, 8), (4, 8), (10, 4)):
+        seen.clear()
+        monkeypatch.setitem(stream.SIDE_BY_SIDE, "cpu", rows)
+        assert accuracy(network, task, [16], samples=30) == at_once
+        assert max(seen) == (rows, piece)
+
+
 @given(st.integers(1, 12), st.lists(st.integers(0, 22), min_size=1, max_size=6))
 @settings(max_examples=10)
 def test_pieces_of_any_size_say_the_same_wherever_they_are_asked(piece: int, asked: list[int]) -> None:

@@ -29,9 +29,9 @@ DRAWN = 50
 """Samples are drawn so many at a time, each draw with a seed of its own: the set does not depend on the memory at hand."""
 DRAWN_LENGTH = 2**21
 """The lengths of samples that are drawn together add up to this at the most: of long ones, fewer at a time."""
-TOKENS = {"cpu": 2**16, "cuda": 2**18}
+TOKENS = {"cpu": 2**16, "cuda": 2**20}
 """Tokens in one forward pass at the most, so that memory does not grow with the number of samples. A GPU walks many sequences
-as fast as few; at width 256 so many tokens take about 1.6 GB, and where that is too much, half as many are tried.
+as fast as few; where so many have no room (at width 256, 2^18 tokens take about 1.6 GB), half as many are tried.
 """
 
 

@@ -23,10 +23,14 @@ from lengthlab.tasks import IGNORE
 
 LONG = 2**15
 """Tokens of a sequence, up to which it is read at once."""
-PIECE = {"cpu": 2**10, "cuda": 2**12}
-"""Tokens of a piece. On a CPU every core has pieces and streams of its own, and a laptop should have room for them."""
 SIDE_BY_SIDE = {"cpu": 4, "cuda": 64}
 """Samples that are read together at the most: a recurrence walks many as fast as one."""
+PIECE = {"cpu": (2**10, 2**10), "cuda": (2**12, 2**15)}
+"""Tokens of a piece, at the least and at the most. On a CPU every core has pieces and streams of its own, and a laptop should
+have room for them. A GPU works on many tokens as fast as on few …
+"""
+TOKENS = 2**18
+"""… so that few samples have larger pieces: of all that are read together, about so many tokens at a time."""
 READ_AGAIN = 2**31
 """Bytes of keys and values of samples that are read together, at the most, where all are read again for every piece."""
 
@@ -60,9 +64,14 @@ def side_by_side(network: nn.Module, tokens: int, device: torch.device, copies: 
     return max(1, min(most, room, READ_AGAIN // whole if whole else most))
 
 
-def piece_on(device: torch.device) -> int:
-    """Tokens of a piece on a device."""
-    return PIECE.get(device.type, PIECE["cpu"])
+def piece_on(device: torch.device, rows: int = SIDE_BY_SIDE["cuda"]) -> int:
+    """Tokens of a piece on a device, where so many samples are read together: a power of two.
+
+    >>> [piece_on(torch.device("cuda"), rows) for rows in (1, 20, 64, 1000)], piece_on(torch.device("cpu"), 1)
+    ([32768, 8192, 4096, 4096], 1024)
+    """
+    least, most = PIECE.get(device.type, PIECE["cpu"])
+    return max(least, min(most, 1 << (max(1, TOKENS // rows).bit_length() - 1)))
 
 
 def _bytes(network: nn.Module, tokens: int, kind: type[LaidOut]) -> int:
@@ -74,7 +83,7 @@ def say_in_pieces(
     network: Network, tokens_BT: Tensor, layout: Layout = PLAIN, told: Told = lambda piece, pieces: None, piece: int = 0
 ) -> Tensor:
     """said_BQ: the most likely token after each position that is asked, or after every one. `told` is called after each piece.
-    Tokens may be on the host: only a piece of them is where the network is. `piece`: so many tokens; by the device, if 0.
+    Tokens may be on the host: only a piece of them is where the network is. `piece`: so many tokens; by `piece_on`, if 0.
 
     >>> from lengthlab import models
     >>> network, tokens_BT = models.lstm(width=8).build(vocabulary=5), torch.tensor([[1, 2, 3, 4, 3, 2]])
@@ -85,7 +94,8 @@ def say_in_pieces(
     said_BT, query_BQ, position_BT = torch.full_like(tokens_BT, IGNORE), layout.query_BQ, layout.position_BT
     state: object = None
     device = next((parameter.device for parameter in network.parameters()), tokens_BT.device)
-    read, piece = tokens_BT.shape[1], piece or piece_on(device)
+    rows, read = tokens_BT.shape
+    piece = piece or piece_on(device, rows)
     starts = range(0, read, piece)
     for number, start in enumerate(starts):
         piece_BT = tokens_BT[:, start : start + piece]
