@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lengthlab.models import Bilinear, Deltaproduct, GatedDeltanet, Gru, Mamba2, MLstm, Rnn, SLstm
+from lengthlab.models import Bilinear, Deltaproduct, GatedDeltanet, Gru, Lstm, Mamba2, MLstm, Rnn, SLstm
 
 WIDTH = 8
 PARTS: dict[str, Any] = {
+    "lstm": Lstm(),
+    "lstm, 2 layers": Lstm(layers=2),
     "gru": Gru(),
     "rnn": Rnn(),
     "slstm": SLstm(heads=2),
@@ -27,7 +29,9 @@ PARTS: dict[str, Any] = {
 }
 WALKERS = ("slstm", "bilinear")
 """Those that know no other way."""
-LINEAR = [name for name in PARTS if name not in ("gru", "rnn", *WALKERS)]
+CELLS = ("lstm", "lstm, 2 layers", "gru", "rnn")
+"""PyTorch's own."""
+LINEAR = [name for name in PARTS if name not in (*CELLS, *WALKERS)]
 
 
 def built(name: str, dtype: torch.dtype = torch.float64) -> Any:

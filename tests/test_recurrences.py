@@ -49,7 +49,7 @@ from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import delayed, end_to_end
 from lengthlab.training.state import TrainState
-from small_recurrences import LINEAR, PARTS, WALKERS, WIDTH, built, same, stream
+from small_recurrences import CELLS, LINEAR, PARTS, WALKERS, WIDTH, built, same, stream
 from small_runs import CPU, small_run
 
 NAMES = ("lstm", "gru", "rnn", "slstm", "mlstm", "mamba2", "gated-deltanet", "deltaproduct", "bilinear")
@@ -83,6 +83,21 @@ def rnn_by_hand(made: nn.Module, x_TD: Tensor) -> Tensor:
         h = torch.tanh(w @ x + b + u @ h + c)
         out.append(h)
     return torch.stack(out)
+
+
+def lstm_by_hand(made: nn.Module, x_TD: Tensor) -> Tensor:
+    """Layer after layer, gate by gate."""
+    for layer in made.cell.all_weights:
+        w, u, b, c = (each.chunk(4) for each in layer)
+        h = cell = torch.zeros(WIDTH, dtype=x_TD.dtype)
+        out = []
+        for x in x_TD:
+            i, f, g, o = (w[gate] @ x + b[gate] + u[gate] @ h + c[gate] for gate in range(4))
+            cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(cell)
+            out.append(h)
+        x_TD = torch.stack(out)
+    return x_TD
 
 
 def gru_by_hand(made: nn.Module, x_TD: Tensor) -> Tensor:
@@ -177,6 +192,7 @@ def bilinear_by_hand(made: nn.Module, x_TD: Tensor) -> Tensor:
 
 
 BY_HAND = {
+    **dict.fromkeys((name for name in PARTS if "lstm" in name and name in CELLS), lstm_by_hand),
     "rnn": rnn_by_hand,
     "gru": gru_by_hand,
     "slstm": slstm_by_hand,
@@ -284,6 +300,18 @@ def test_every_document_of_a_row_is_read_for_itself(name: str) -> None:
         assert same(one, other)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["fp64", "fp32"])
+def test_the_scan_of_an_lstm_over_a_row_is_the_walk_over_every_document(dtype: torch.dtype) -> None:
+    made, x_1ND, lengths = built("lstm", dtype), stream(37, size=1, dtype=dtype).requires_grad_(), [1, 7, 9, 20]
+    row_1ND = made(x_1ND, Layout(documents=Documents(lengths)))
+    alone_1ND = torch.cat([made.walk(piece_BTD, None)[0] for piece_BTD in x_1ND.split(lengths, dim=1)], dim=1)
+    tolerance = 1e-10 if dtype == torch.float64 else 1e-4
+    assert same(row_1ND, alone_1ND, tolerance)
+    leaves, pull_1ND = [x_1ND, *made.parameters()], stream(37, size=1, dtype=dtype, seed=3)
+    for one, other in zip(*(torch.autograd.grad(out, leaves, pull_1ND) for out in (row_1ND, alone_1ND)), strict=True):
+        assert same(one, other, tolerance)
+
+
 @every
 def test_sixteen_bits_keep_the_state_in_thirty_two(name: str) -> None:
     made, x_BTD = built(name, torch.float32), stream(70, dtype=torch.float32)
@@ -291,7 +319,7 @@ def test_sixteen_bits_keep_the_state_in_thirty_two(name: str) -> None:
     rounded_BTD, state = made.bfloat16().read(x_BTD.bfloat16(), None)
     assert rounded_BTD.dtype == torch.bfloat16
     assert (rounded_BTD.float() - exact_BTD).abs().mean() < 0.1 * exact_BTD.abs().mean()
-    assert name in ("gru", "rnn") or state[-1].dtype == torch.float32
+    assert name in CELLS or state[-1].dtype == torch.float32
     rounded_BTD.sum().backward()
     assert all(parameter.grad.isfinite().all() for parameter in made.parameters())
 

@@ -1,10 +1,11 @@
 """The recurrence: a state that is carried from token to token.
 
-Shapes: B samples, T tokens, N tokens of all documents of a row, D width, Q positions at which outputs are wanted.
+Shapes: B samples, T tokens, N tokens of all documents of a row, D width, L layers, Q positions at which outputs are wanted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,10 +15,8 @@ from torch import Tensor, nn
 from lengthlab import kernels
 from lengthlab.errors import require_whole
 from lengthlab.models.layout import PLAIN, Documents, Layout, pick
-from lengthlab.models.mixer import Mixer
+from lengthlab.models.recurrence.recurrence import Recurrence, State
 from lengthlab.models.recurrence.scan import LstmScan
-
-LstmState = tuple[Tensor, Tensor]
 
 STEPS = 2**15
 """Tokens in one call at the most: cuDNN refuses 2^16."""
@@ -25,7 +24,10 @@ STEPS = 2**15
 
 @dataclass(frozen=True)
 class Lstm:
-    """`nn.LSTM`, as wide as the model; the paper's are of one layer.
+    """`nn.LSTM` (Hochreiter & Schmidhuber 1997), as wide as the model; the paper's are of one layer.
+
+    i = σ(W_i·x + U_i·h), f = σ(W_f·x + U_f·h), g = tanh(W_g·x + U_g·h), o = σ(W_o·x + U_o·h), each with two biases;
+    c = f ⊙ c + i ⊙ g, h = o ⊙ tanh(c).
 
     >>> Lstm().build(width=8)
     _Lstm(
@@ -42,7 +44,9 @@ class Lstm:
         return _Lstm(width, self.layers)
 
 
-class _Lstm(Mixer):
+class _Lstm(Recurrence):
+    """A state: h and c of every layer, (L, B, D)."""
+
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
         self.cell = nn.LSTM(width, width, layers, batch_first=True)
@@ -51,11 +55,16 @@ class _Lstm(Mixer):
     def lacks(self) -> str:
         return "an LSTM of several layers has no kernel: chain LSTMs of one" if self.cell.num_layers > 1 else ""
 
-    def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
-        return self.read(x_BTD, None)[0]
+    def walk(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
+        zero_LBD = x_BTD.new_zeros(self.cell.num_layers, len(x_BTD), x_BTD.shape[2])
+        after = []
+        for weights, h_BD, c_BD in zip(self.cell.all_weights, *(state or (zero_LBD, zero_LBD)), strict=True):
+            x_BTD, h_BD, c_BD = _walk_layer(weights, x_BTD, h_BD, c_BD)
+            after.append((h_BD, c_BD))
+        h_LBD, c_LBD = map(torch.stack, zip(*after, strict=True))
+        return x_BTD, (h_LBD, c_LBD)
 
-    def read(self, x_BTD: Tensor, state: LstmState | None) -> tuple[Tensor, LstmState]:
-        """Go on from a state: hidden and cell state of every layer."""
+    def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
         pieces = []
         for piece_BTD in torch.split(x_BTD, STEPS, dim=1):
             out_BTD, state = self.cell(piece_BTD, state)
@@ -78,3 +87,15 @@ class _Lstm(Mixer):
         gates_in_N4D = F.linear(x_1ND[0].index_select(0, order_N), weight_ih, bias_ih + bias_hh)
         out_ND: Tensor = LstmScan.apply(gates_in_N4D, weight_hh, documents_T.tolist())  # type: ignore[no-untyped-call]
         return out_ND.index_select(0, inverse_N)[None]
+
+
+def _walk_layer(weights: Sequence[Tensor], x_BTD: Tensor, h_BD: Tensor, c_BD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    weight_ih, weight_hh, bias_ih, bias_hh = weights
+    out = []
+    for x_BD in x_BTD.unbind(1):
+        gates_B4D = F.linear(x_BD, weight_ih, bias_ih) + F.linear(h_BD, weight_hh, bias_hh)
+        i_BD, f_BD, g_BD, o_BD = gates_B4D.chunk(4, dim=-1)
+        c_BD = f_BD.sigmoid() * c_BD + i_BD.sigmoid() * g_BD.tanh()
+        h_BD = o_BD.sigmoid() * c_BD.tanh()
+        out.append(h_BD)
+    return torch.stack(out, dim=1), h_BD, c_BD
