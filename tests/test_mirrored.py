@@ -18,11 +18,11 @@ from command import Call
 from lengthlab.launch.claims import ClaimingWorker
 from lengthlab.spec.run import Run
 from lengthlab.store.fenced import Lost
-from lengthlab.store.folder import CHECKPOINT, CHECKPOINTS, WEIGHTS, Folder
+from lengthlab.store.folder import CHECKPOINT, CHECKPOINTS, MEASURED, WEIGHTS, Folder
 from lengthlab.store.lease import FINISHED, Lease, Leases, Owner
 from lengthlab.store.mirrored import RESULT, MirroredStore, files_of
 from lengthlab.store.place import Names, Operation, Read, Replace, carry_out
-from lengthlab.training import recorder, train
+from lengthlab.training import measured, recorder, train
 from lengthlab.training.precision import precision_named
 from lengthlab.training.result import claim
 from lengthlab.training.state import TrainState
@@ -32,7 +32,7 @@ from small_runs import CPU, Killed, counts, end_to_end_run, identical, learned, 
 STRIDE = 1 if int(os.environ.get("LENGTHLAB_CASES", "0")) >= 10_000 else 9
 """So many of a worker's words to the store are passed over; by hand, none: LENGTHLAB_CASES=10000."""
 SHORT = end_to_end_run(steps=4, seed=100)
-KEPT = (RESULT, WEIGHTS, *CHECKPOINTS, "log.jsonl")
+KEPT = (RESULT, MEASURED, WEIGHTS, *CHECKPOINTS, "log.jsonl")
 RUN = "0123456789ab"
 PLAN = """
 [defaults]
@@ -108,7 +108,8 @@ def fetched(objects: Objects, run: Run, folder: Path) -> Path:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint and a line of the log after every step."""
+    """A checkpoint and a line of the log after every step, counts after every length."""
+    monkeypatch.setattr(measured, "KEEP_SECONDS", 0.0)
     for name, value in {"FIRST_CHECKPOINT_SECONDS": 0.0, "CHECKPOINT_SECONDS": 0.0, "LOG_STEPS": 1}.items():
         monkeypatch.setattr(recorder, name, value)
 

@@ -5,6 +5,7 @@
     checkpoint.safetensors   where to go on from; gone when the run is finished
     checkpoint.2.safetensors the same: the two are written in turn, so that the one before the newest is there, too
     weights.safetensors      what was learned
+    measured.json            what was measured so far, where that takes long; gone when the run is finished
     result.json              what was measured; written last, so that its presence means finished
     why.json                 why it goes as far as it does, if somebody asked (diagnosis.py)
     failure.json             why the run stopped, if it did
@@ -49,6 +50,7 @@ CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINTS = (CHECKPOINT, "checkpoint.2.safetensors")
 """Written in turn; the newest is the one with more steps."""
 WEIGHTS = "weights.safetensors"
+MEASURED = "measured.json"
 FAILURE = "failure.json"
 TRACEBACK = "traceback.txt"
 PATIENCE = 0.1
@@ -113,7 +115,7 @@ class Folder:
 
     def forget_checkpoints(self) -> None:
         """A run that is finished does not go on."""
-        for name in CHECKPOINTS:
+        for name in (*CHECKPOINTS, MEASURED):
             self.remove(name)
 
     def explain_failure(self, error: Exception) -> str:

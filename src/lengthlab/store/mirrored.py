@@ -19,14 +19,14 @@ from tempfile import TemporaryDirectory
 
 from lengthlab.errors import explain
 from lengthlab.store.fenced import LeasedStore, Lost
-from lengthlab.store.folder import CHECKPOINTS, WEIGHTS, Folder
+from lengthlab.store.folder import CHECKPOINTS, MEASURED, WEIGHTS, Folder
 from lengthlab.store.lease import Lease, Leases
 from lengthlab.store.log import FILE as LOG
 from lengthlab.store.place import Names, Operation, Place, Read, Remove, Replace, Steps, carry_out
 
 COMMITTED = ".committed"
 CONTENT, RESULT = "run.json", "result.json"
-KEPT = (RESULT, WEIGHTS, *CHECKPOINTS, LOG)
+KEPT = (RESULT, MEASURED, WEIGHTS, *CHECKPOINTS, LOG)
 """What the next owner takes over. Who finds one of them finds those after it, too, as they were then or later: they are written
 in the opposite order.
 """

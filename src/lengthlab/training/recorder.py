@@ -10,8 +10,10 @@ from lengthlab.evaluation.temperature import settle_temperatures
 from lengthlab.software import commit_of_package
 from lengthlab.store import Folder
 from lengthlab.store.folder import CHECKPOINTS
+from lengthlab.store.rows import Count
 from lengthlab.tasks import ALL
 from lengthlab.training.checkpoint import save_checkpoint, save_weights
+from lengthlab.training.measured import Measured
 from lengthlab.training.result import write_result
 from lengthlab.training.state import TrainState
 
@@ -64,16 +66,24 @@ class Recorder:
         self._saved = monotonic()
 
     def conclude(self) -> None:
-        """Measure what was learned and write it down; the result is the last file."""
+        """Write down what was learned, and measure it; the result is the last file."""
         state, run = self.state, self.state.run
         seconds = self.seconds
         state.check_weights()
         state.enter_phase()  # a run that was killed while it was measured has not been in any
         settle_temperatures(state.network, run.task, run.trained[1])
-        counts = accuracy(state.network, run.task, run.measured_at)
-        counts += outcome_counts(state.network, run.task, run.measured_at)
         save_weights(state, self.folder)
+        counts = self._measure()
+        counts += outcome_counts(state.network, run.task, run.measured_at)
         write_result(run, self.folder, counts, state.mastery.ends, seconds, state.device, state.precision, self._commit)
+
+    def _measure(self) -> list[Count]:
+        """Length by length, each kept: a run that is killed meanwhile goes on with the next."""
+        run, measured = self.state.run, Measured(self.folder)
+        for length in run.measured_at:
+            if length not in measured.counts:
+                measured.add(length, accuracy(self.state.network, run.task, [length]))
+        return [count for length in run.measured_at for count in measured.counts[length]]
 
     def _line(self, phase: int, loss: float) -> dict[str, object]:
         state, run = self.state, self.state.run
