@@ -18,7 +18,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from lengthlab.device import settled
 from lengthlab.errors import LabError
 from lengthlab.inspection import check, find_subject
 from lengthlab.models import (
@@ -44,6 +46,7 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule
 from lengthlab.switch import delay, find
 from lengthlab.tasks import Passkey
+from lengthlab.training.precision import TF32
 from lengthlab.training.state import TrainState
 from operations import Operations
 
@@ -382,6 +385,32 @@ def test_shapes_alone_pass_through_it_and_scores_stay_exact_under_autocast() -> 
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(chunks.best(r_BGQR, index_BQ, most=5)[0], plain)
     assert chunks.best(r_BGQR.bfloat16(), index_BQ, most=5)[0].dtype == torch.float32
+
+
+class Rounding(TorchDispatchMode):
+    """Whether a GPU would round the factors of each product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[bool] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if "mm" in str(func):
+            self.seen.append(torch.backends.cuda.matmul.allow_tf32)
+        return func(*args, **(kwargs or {}))
+
+
+def test_scores_that_choose_are_not_rounded_where_other_products_are() -> None:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    landmark_BGNR, kv_BGNSE = numbers(1, 1, 50, 64).float().to(device), torch.zeros(1, 1, 50, SIZE, 4, device=device)
+    chunks, r_BGQR = Chunks(SIZE, (Page(landmark_BGNR, kv_BGNSE),)), numbers(1, 1, 3, 64, seed=2).float().to(device)
+    index_BQ = torch.tensor([[50 * SIZE] * 3], device=device)
+    with settled(device):
+        plain = chunks.best(r_BGQR, index_BQ, most=50)[0]
+        with TF32.products(), Rounding() as rounding:
+            assert torch.equal(chunks.best(r_BGQR, index_BQ, most=50)[0], plain)
+            r_BGQR[0, 0] @ landmark_BGNR[0, 0].T
+        assert rounding.seen == [False, True]
 
 
 def test_layers_share_one_memory_and_choose_for_themselves() -> None:

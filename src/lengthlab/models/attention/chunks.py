@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lengthlab.errors import require
 from lengthlab.models.attention.pages import extended, placed
-from lengthlab.models.exact import exact
+from lengthlab.models.exact import exact, unrounded
 
 PAGE = 1024
 """Chunks of a full page."""
@@ -95,8 +95,8 @@ class Chunks:
     def best(self, r_BGQR: Tensor, index_BQ: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
         """score_BGQK, chunk_BGQK, seen_BGQK: the chunks with the highest scores, at most so many, most recent first.
 
-        Scores are r · landmark / sqrt(R), in fp32 at least. Seen are chunks that ended before the query's token; a query that
-        has seen fewer than K chunks is given others, which are not `seen`.
+        Scores are r · landmark / sqrt(R), in fp32 at least, and not in TF32. Seen are chunks that ended before the query's
+        token; a query that has seen fewer than K chunks is given others, which are not `seen`.
         """
         complete_BQ = (index_BQ + self.first) // self.size
         score = exact(r_BGQR).new_empty(*r_BGQR.shape[:3], 0)
@@ -169,6 +169,6 @@ def choose(score_N: Tensor, chunk_N: Tensor, most: int) -> tuple[Tensor, Tensor]
 def _scores(r_BGQR: Tensor, landmark_BGNR: Tensor) -> Tensor:
     kind = r_BGQR.device.type
     known = torch.amp.is_autocast_available(kind)  # not of tensors without memory
-    with torch.autocast(kind, enabled=False) if known else nullcontext():
+    with torch.autocast(kind, enabled=False) if known else nullcontext(), unrounded():
         scores: Tensor = exact(r_BGQR) @ exact(landmark_BGNR).transpose(2, 3) / r_BGQR.shape[3] ** 0.5
     return scores
