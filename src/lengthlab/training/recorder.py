@@ -74,7 +74,6 @@ class Recorder:
         settle_temperatures(state.network, run.task, run.trained[1])
         save_weights(state, self.folder)
         counts = self._measure()
-        counts += outcome_counts(state.network, run.task, run.measured_at)
         write_result(run, self.folder, counts, state.mastery.ends, seconds, state.device, state.precision, self._commit)
 
     def _measure(self) -> list[Count]:
@@ -82,7 +81,8 @@ class Recorder:
         run, measured = self.state.run, Measured(self.folder)
         for length in run.measured_at:
             if length not in measured.counts:
-                measured.add(length, accuracy(self.state.network, run.task, [length]))
+                network = self.state.network
+                measured.add(length, [*accuracy(network, run.task, [length]), *outcome_counts(network, run.task, [length])])
         return [count for length in run.measured_at for count in measured.counts[length]]
 
     def _line(self, phase: int, loss: float) -> dict[str, object]:

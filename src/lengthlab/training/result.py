@@ -169,14 +169,21 @@ def measure(
         with settled(place):
             at_once = streams_at_once(result.run, missing, cores(place))
             network, *copies = [result.network().to(place) for _ in range(at_once)]
-            fresh = accuracy(network, task, missing, samples, copies=copies, watch=watch)
-            fresh += outcome_counts(network, task, missing)
-        kept = [count for count in result.counts if count.length not in missing]
-        counts = sorted([*kept, *fresh], key=lambda count: count.length)
-        chances = _chances(result.run.task, [count.length for count in counts])
-        data = folder.read_json("result.json") | {"counts": [count.to_json() for count in counts], "chance": chances}
-        folder.write_json("result.json", data)
-        return replace(result, counts=tuple(counts))
+            for length in missing:  # kept one by one: a kill loses one at the most
+                fresh = accuracy(network, task, [length], samples, copies=copies, watch=watch)
+                fresh += outcome_counts(network, task, [length])
+                result = _with(result, length, fresh)
+        return result
+
+
+def _with(result: Result, length: int, fresh: Sequence[Count]) -> Result:
+    """The result with what was measured at a length, in its file, too."""
+    kept = [count for count in result.counts if count.length != length]
+    counts = tuple(sorted([*kept, *fresh], key=lambda count: count.length))
+    chances = _chances(result.run.task, [count.length for count in counts])
+    made = {"counts": [count.to_json() for count in counts], "chance": chances}
+    result.folder.write_json("result.json", result.folder.read_json("result.json") | made)
+    return replace(result, counts=counts)
 
 
 def write_result(
