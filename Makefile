@@ -86,6 +86,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce hints --from published --size cpu --page docs/other-tasks/hints-cpu.md
 	$(BIN)/lengthlab reproduce association --from published --size cpu --page docs/other-tasks/association-cpu.md
 	$(BIN)/lengthlab reproduce auxiliary --from published --size cpu --page docs/other-tasks/auxiliary-cpu.md
+	$(BIN)/lengthlab reproduce rules --from published --size cpu --page docs/rules/rules-cpu.md
 	$(BIN)/lengthlab reproduce --check
 
 # The pictures of the page in the README: trains the demo and looks into it first, where that is not done.

@@ -24,6 +24,7 @@ from lengthlab.report.page import (
     visible,
 )
 from lengthlab.report.scores import DIFFERS, GOOD, MARGIN, MISSING, Score, Series
+from lengthlab.store.rows import ALL
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$])")
 BEGINS = re.compile(r"[#+=-]|\d+[.)]")
@@ -96,7 +97,9 @@ def _legend(block: Scores) -> str:
     ours = "the mean over seeds, and in brackets the lowest and the highest seed where they differ" if several else "one seed"
     name = escape(block.reference)
     beside = f"; [ ] {name}'s number, and ≠ where ours is more than {MARGIN:.2f} from it" if compared else ""
-    return f"Every question right: {ours}{beside}. Bold: above {GOOD:.2f}. Intervals over samples: in the folded table."
+    asked = {series.question for series in firsts} - {ALL}
+    what = f"Of {' and '.join(map(code, sorted(asked)))}" if asked else "Every question right"
+    return f"{what}: {ours}{beside}. Bold: above {GOOD:.2f}. Intervals over samples: in the folded table."
 
 
 def _entry(entry: Entry, lengths: Sequence[int], digits: int) -> list[str]:
