@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import reduce
@@ -359,3 +360,28 @@ def test_a_rule_of_ones_own_is_read_and_not_run(tmp_path: Path, call: Call) -> N
     call("rules", "data", "--task", "addition", "--lengths", "one", *options[2:]).refused("write lengths as 1-5")
     call("rules", "data", "--task", "addition", *options[:-1], tmp_path / "x.csv").refused("ends in .jsonl")
     call("rules", "data", "--task", "addition", *options[:-1], tmp_path / "no" / "x.jsonl").refused("there is no folder")
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("xs, k: int", r"xs = \[\d(, \d){2}\], k = \d"),
+        ("xs: list[int], k: bool", r"xs = \[\d(, \d){2}\], k = (True|False)"),
+        ("flips: list[bool]", r"flips = \[(True|False)(, (True|False)){2}\]"),
+        ("words: 'list[str]', k: str", r"words = \['[a-z]{2,5}'(, '[a-z]{2,5}'){2}\], k = '[a-z]{2,5}'"),
+    ],
+)
+def test_a_rule_of_ones_own_is_given_what_its_types_say(head: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(f"def first({head}) -> int:\n    return 1")
+    inputs = [row["prompt"].partition("Input: ")[2].strip() for row in rows(f"{tmp_path}/own.py:first", "direct", (3, 3), 20)]
+    assert all(re.fullmatch(told, each) for each in inputs), inputs[0]
+    assert len(set(inputs)) > 2
+
+
+@pytest.mark.parametrize("written", ["float", "list", "list[list[int]]", "dict[str, int]", "int | None", "'Digits'"])
+def test_a_type_that_nothing_is_drawn_for_is_refused_with_its_parameter(written: str, tmp_path: Path, call: Call) -> None:
+    (tmp_path / "own.py").write_text(f"def first(xs, k: {written}):\n    return k")
+    out = tmp_path / "rows.jsonl"
+    done = call("rules", "data", "--task", f"{tmp_path}/own.py:first", "--lengths", 3, "--samples", 1, "-o", out)
+    done.refused(f"rule 'first': nothing is drawn for 'k: {written.strip(chr(39))}'", "list[bool]")
+    assert not out.exists()

@@ -12,6 +12,7 @@ from typing import Any
 
 from lengthlab.errors import LabError, nearest, require, require_whole
 from lengthlab.rules.exercise import EXERCISES, LONGEST, Inputs
+from lengthlab.rules.parameters import own_inputs, some_digits
 from lengthlab.rules.program import draw_program
 from lengthlab.rules.rule import STEPS, Rule
 from lengthlab.rules.step import Value
@@ -31,21 +32,22 @@ class Subject:
 
 
 def subject(name: str) -> Subject:
-    """One of our rules, `programs`, or a function of a file, `my_rule.py:name`, each parameter of which is a list of n digits.
+    """One of our rules, `programs`, or a function of a file, `my_rule.py:name`, whose parameters say by their types what each
+    is given (parameters.py).
 
     >>> subject("programms")
     Traceback (most recent call last):
     lengthlab.errors.LabError: there is no rule 'programms'; did you mean 'programs'? (Your own: my_rule.py:name)
     """
     if name == PROGRAMS:
-        return Subject(_some_program, lambda n, random: (_digits(n, random), _digits(n, random)), shows=True)
+        return Subject(_some_program, lambda n, random: (some_digits(n, random), some_digits(n, random)), shows=True)
     if name in EXERCISES:
         return Subject(lambda random: EXERCISES[name].rule, EXERCISES[name].inputs)
     file, colon, function = name.rpartition(":")
     if not colon:
         raise LabError(f"there is no rule '{name}'; {nearest(name, (*EXERCISES, PROGRAMS))} (Your own: my_rule.py:name)")
     own = Rule.from_file(Path(file), function)
-    return Subject(lambda random: own, lambda n, random: tuple(_digits(n, random) for _ in own.parameters), shows=True)
+    return Subject(lambda random: own, own_inputs(own), shows=True)
 
 
 def rows(
@@ -106,10 +108,6 @@ def _some_program(random: Random) -> Rule:
     """A program whose lists have names that mean nothing, as in Meta-RFFT (arXiv 2502.11525)."""
     one, other = ("".join(random.choices(ascii_lowercase, k=3)) for _ in range(2))
     return draw_program(random).rule((f"{one}_1", f"{other}_2"))
-
-
-def _digits(n: int, random: Random) -> list[int]:
-    return random.choices(range(10), k=n)
 
 
 def _plain(value: Value) -> Any:

@@ -24,6 +24,7 @@ STEPS = 10_000
 @dataclass(frozen=True)
 class Rule:
     """`source` is the text of one function; which Python it may be is said in subset.py. Lines count from its `def`.
+    `types` are those of its parameters, as they were written, "" where none was; they are no part of what is told.
 
     >>> rule = Rule.of("def double(xs):\\n    ys = []\\n    while xs:\\n        ys.append(2 * xs.pop(0))\\n    return ys")
     >>> trace = rule.trace([3, 4])
@@ -35,6 +36,7 @@ class Rule:
 
     name: str
     source: str
+    types: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: str, name: str | None = None) -> Rule:
@@ -50,7 +52,8 @@ class Rule:
             require(len(functions) == 1, f"the text has several functions: say which of {', '.join(functions)}")
             name = next(iter(functions))
         require(name in functions, f"no function is called '{name}'; {nearest(name, functions)}")
-        rule = cls(name, _lines(functions[name], text))
+        types = tuple(_type(each) for each in functions[name].args.args)
+        rule = cls(name, _lines(functions[name], text), types)
         check(rule.function)
         return rule
 
@@ -138,6 +141,17 @@ def _lines(function: ast.FunctionDef, text: str) -> str:
     chosen = [number for number in lines if number >= function.lineno and number not in skipped]
     written = [untyped.get(number, lines[number]).rstrip() for number in chosen]
     return "\n".join(line for line in written if line and not line.lstrip().startswith("#"))
+
+
+def _type(parameter: ast.arg) -> str:
+    """What stands behind the colon of a parameter, in quotes or without."""
+    match parameter.annotation:
+        case None:
+            return ""
+        case ast.Constant(value=str() as text):
+            return text
+        case other:
+            return ast.unparse(other)
 
 
 def _bare(arguments: ast.arguments) -> ast.arguments:
