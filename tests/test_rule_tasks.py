@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +24,11 @@ from lengthlab.rules import EXERCISES, FORMS, Rule, Wording, read_words, vocabul
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import NotTogether
 from lengthlab.rules.wording import Form
+from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import end_to_end
+from lengthlab.spec.toml import make
+from lengthlab.store.settings import name_runs
 from lengthlab.tasks import RuleFollowing, RulePointers, RulePrograms, Task, coin_flips_rule
 from lengthlab.tasks.rules import RuleTask
 from lengthlab.training import train
@@ -224,5 +229,106 @@ def test_pointers_are_of_rules_that_go_through_one_list() -> None:
     for rule in ("addition", "last-letters"):
         with pytest.raises(LabError, match="has no list to point into"):
             RulePointers(rule)
+    words = Rule.of("def f(xs: list[str]):\n    x = 1\n    while xs:\n        y = xs.pop(0)\n        x = 2\n    return x")
+    with pytest.raises(LabError, match="points to elements of one word"):
+        RulePointers(words)
+    flips = Rule.of("def f(xs: list[bool]):\n    n = 0\n    while xs:\n        n += xs.pop(0)\n    return n")
+    assert check_task(RulePointers(flips, "scratchpad", ids=12), longest=3).holds
     with pytest.raises(LabError, match=r"length 11: task 'rule-pointers' reaches 10 at most \(ids = 12\)"):
         RulePointers(ids=12).sample(1, (11, 11), torch.Generator())
+
+
+OWN = """
+raise SystemExit("never run")
+
+def rotate(xs: list[int], k: int) -> list[int]:
+    # moves the first elements to the end
+    while k > 0:
+        if xs: xs.append(xs.pop(0))
+        k -= 1
+    return xs
+
+def initials(words: list[str]):
+    ys = []
+    for word in words:
+        ys.append(word[0])
+    return ys
+
+def first(xs):
+    return xs[0]
+
+def fails(xs):
+    return xs[3]
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    (tmp_path / "own.py").write_text(OWN)
+    return f"{tmp_path}/own.py"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["rotate", "initials", "first"])
+def test_a_rule_of_ones_own_is_a_task_that_is_what_it_says_of_itself(name: str, form: Form, own: str) -> None:
+    task = RuleFollowing(f"{own}:{name}", form)
+    assert task.name == f"rule-{name}"
+    report = check_task(task, longest=3)
+    assert report.holds, report
+
+
+def test_a_run_keeps_the_text_of_its_rule_and_needs_the_file_no_more(own: str, tmp_path: Path) -> None:
+    def run_of(name: str) -> Run:
+        return Run(RuleFollowing(f"{own}:{name}", "direct"), lstm(width=8), end_to_end(2), (1, 3), batch=4, evaluate=(3,))
+
+    run = run_of("rotate")
+    Path(own).write_text(OWN.replace("# moves", "# brings").replace("def first", "def last"))
+    assert run_of("rotate").id == run.id  # what is no part of the rule makes no new run
+    Path(own).write_text(OWN.replace("k -= 1", "k -= 2"))
+    assert run_of("rotate").id != run.id
+    Path(own).unlink()
+    result = train(run, tmp_path / "run")
+    assert Run.from_json(json.loads((result.folder.path / "run.json").read_text())) == run
+    assert result.count(3).total == 1_000
+
+
+def test_two_texts_of_a_rule_are_two_versions_of_it(own: str) -> None:
+    def content_of(name: str, text: str) -> dict[str, Any]:
+        Path(own).write_text(text)
+        return Run(RuleFollowing(f"{own}:{name}", "direct"), lstm(width=8), end_to_end(2), (1, 3)).to_json()
+
+    edited = OWN.replace("k -= 1", "k -= 2")
+    told = name_runs({"a": content_of("rotate", OWN), "b": content_of("rotate", edited)})
+    assert told.names == {"a": "source version 1", "b": "source version 2"}
+    others = name_runs({"a": content_of("rotate", OWN), "b": content_of("first", OWN)})
+    assert others.names == {"a": "rule rotate", "b": "rule first"}
+
+
+def test_a_plan_names_a_rule_beside_it(own: str, tmp_path: Path) -> None:
+    text = """
+        [[run]]
+        task = { name = "rule", rule = "own.py:rotate", form = "scratchpad" }
+        model = "lstm"
+        schedule = { name = "end-to-end", joint = 2 }
+        lengths = [1, 3]
+    """
+    (tmp_path / "plan.toml").write_text(dedent(text))
+    (run,) = read_plan(tmp_path / "plan.toml")
+    assert run.task == RuleFollowing(f"{own}:rotate", "scratchpad")
+    assert make(Task, {"name": "rule", "rule": "digit-sum"}) == RuleFollowing("digit-sum")
+
+
+def test_a_rule_of_ones_own_that_cannot_be_a_task_is_refused_before_training(own: str) -> None:
+    with pytest.raises(LabError, match=r"own\.py: no function is called 'rotat'; did you mean 'rotate'"):
+        RuleFollowing(f"{own}:rotat")
+    with pytest.raises(LabError, match=r"own\.py: the text has several functions: say which"):
+        RuleFollowing(own)
+    with pytest.raises(LabError, match=r"rule 'fails', line 2 \(`return xs\[3\]`\): list index out of range"):
+        Run(RuleFollowing(f"{own}:fails"), lstm(width=8), end_to_end(2), (1, 3), batch=4)
+    with pytest.raises(LabError, match="nothing is drawn for 'x: float'"):
+        RuleFollowing(Rule.of("def half(x: float):\n    return x"))
+    for source in ("import os", "def f(xs):\n    return open(xs)", "def g(xs):\n    return xs", "def f(xs:"):
+        with pytest.raises(LabError, match="rule"):
+            Rule("f", source)
+    with pytest.raises(LabError, match=r"task\.rule must be the name of a rule, not an int"):
+        RuleFollowing(5)  # type: ignore[arg-type]

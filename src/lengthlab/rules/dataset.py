@@ -11,7 +11,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from lengthlab.errors import LabError, nearest, require, require_whole
-from lengthlab.rules.exercise import EXERCISES, LONGEST, Inputs
+from lengthlab.rules.exercise import EXERCISES, LONGEST, Inputs, is_own
 from lengthlab.rules.parameters import own_inputs, some_digits
 from lengthlab.rules.program import draw_program
 from lengthlab.rules.rule import STEPS, Rule
@@ -43,10 +43,9 @@ def subject(name: str) -> Subject:
         return Subject(_some_program, lambda n, random: (some_digits(n, random), some_digits(n, random)), shows=True)
     if name in EXERCISES:
         return Subject(lambda random: EXERCISES[name].rule, EXERCISES[name].inputs)
-    file, colon, function = name.rpartition(":")
-    if not colon:
+    if not is_own(name):
         raise LabError(f"there is no rule '{name}'; {nearest(name, (*EXERCISES, PROGRAMS))} (Your own: my_rule.py:name)")
-    own = Rule.from_file(Path(file), function)
+    own = Rule.from_reference(name)
     return Subject(lambda random: own, own_inputs(own), shows=True)
 
 

@@ -127,3 +127,12 @@ def exercise(name: str) -> Exercise:
     if name not in EXERCISES:
         raise LabError(f"there is no rule '{name}'; {nearest(name, EXERCISES)}")
     return EXERCISES[name]
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is of a user's file.
+
+    >>> is_own("my_rule.py:merge"), is_own("my_rule.py"), is_own("addition")
+    (True, True, False)
+    """
+    return name not in EXERCISES and (":" in name or name.endswith(".py"))

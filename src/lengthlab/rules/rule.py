@@ -38,27 +38,34 @@ class Rule:
     source: str
     types: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check(self.function)
+        require(
+            len(self.types) in (0, len(self.parameters)),
+            f"rule '{self.name}' has {len(self.parameters)} parameters, and {len(self.types)} types",
+        )
+
     @classmethod
     def of(cls, source: str, name: str | None = None) -> Rule:
         """The function of that name in a text, or the only one; what else is there is not looked at."""
         text = dedent(source)
-        try:
-            functions = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-            raise LabError(f"the text of a rule is not Python: {getattr(error, 'msg', error)}{line}") from None
+        functions = {each.name: each for each in _parsed(text).body if isinstance(each, ast.FunctionDef)}
         require(bool(functions), "the text of a rule has no function: a rule is one, def name(xs): …")
         if name is None:
             require(len(functions) == 1, f"the text has several functions: say which of {', '.join(functions)}")
             name = next(iter(functions))
         require(name in functions, f"no function is called '{name}'; {nearest(name, functions)}")
         types = tuple(_type(each) for each in functions[name].args.args)
-        rule = cls(name, _lines(functions[name], text), types)
-        check(rule.function)
-        return rule
+        return cls(name, _lines(functions[name], text), types)
 
     @classmethod
-    def from_file(cls, path: Path, name: str) -> Rule:
+    def from_reference(cls, reference: str, folder: Path = Path()) -> Rule:
+        """What `my_rule.py:name` names, the file looked up from a folder; of a file with one function, its name is enough."""
+        file, colon, name = reference.rpartition(":")
+        return cls.from_file(folder / file, name) if colon else cls.from_file(folder / reference)
+
+    @classmethod
+    def from_file(cls, path: Path, name: str | None = None) -> Rule:
         """A function of a file, which is read and not imported."""
         try:
             return cls.of(read_text(path), name)
@@ -68,9 +75,10 @@ class Rule:
     @cached_property
     def function(self) -> ast.FunctionDef:
         """Its syntax tree."""
-        (function,) = ast.parse(self.source).body
-        assert isinstance(function, ast.FunctionDef)
-        return function
+        found = _parsed(self.source).body
+        if len(found) != 1 or not isinstance(found[0], ast.FunctionDef) or found[0].name != self.name:
+            raise LabError(f"the text of rule '{self.name}' is not that of one function of this name")
+        return found[0]
 
     @cached_property
     def _machine(self) -> Machine:
@@ -123,6 +131,14 @@ class Rule:
         frame = Frame(variables, limit, [] if notes else None)
         self._machine.run(frame)
         return Trace(given, tuple(frame.steps))
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        raise LabError(f"the text of a rule is not Python: {getattr(error, 'msg', error)}{line}") from None
 
 
 def _lines(function: ast.FunctionDef, text: str) -> str:

@@ -14,6 +14,7 @@ on: the line, and the values that are handed from turn to turn. The direct answe
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +50,16 @@ def vocabulary(rule: Rule, letters: bool) -> tuple[str, ...]:
     lines = (line_word(number) for number in range(1, len(rule.lines) + 1))
     names = (name_word(name) for name in (TO_COME, *rule.names) if name != TO_COME or rule.loops)
     return (*MARKS, *SMALL, *TRUTH, *(LETTERS if letters else ()), *lines, *names)
+
+
+def has_letters(rule: Rule) -> bool:
+    """Whether texts may come up in a rule.
+
+    >>> has_letters(Rule.of("def last(xs: list[str]):\\n    return xs[-1]"))
+    True
+    """
+    written = (each.value for each in ast.walk(rule.function) if isinstance(each, ast.Constant))
+    return any("str" in each for each in rule.types) or any(isinstance(each, str) for each in written)
 
 
 @cache
