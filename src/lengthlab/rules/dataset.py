@@ -12,10 +12,11 @@ from typing import Any
 
 from lengthlab.errors import LabError, nearest, require, require_whole
 from lengthlab.rules.exercise import EXERCISES, LONGEST, Inputs, is_own
+from lengthlab.rules.guess import SETTLED, commonest
 from lengthlab.rules.parameters import own_inputs, some_digits
 from lengthlab.rules.program import draw_program
 from lengthlab.rules.rule import STEPS, Rule
-from lengthlab.rules.step import Value
+from lengthlab.rules.step import Value, shown
 from lengthlab.rules.text import answer_text, prompt_text
 from lengthlab.rules.wording import check_form
 
@@ -87,6 +88,23 @@ def ruled_rows(
                 "turns": sum(trace.turns.values()),
             }
             yield rule, row
+
+
+def likeliest_answer(name: str, length: int) -> float:
+    """How often a blind guess of the answer is right; counted on samples where it is not known.
+
+    >>> likeliest_answer("coin-flips", 5), round(likeliest_answer("programs", 5), 2)
+    (0.5, 0.03)
+    """
+    if name in EXERCISES:
+        return EXERCISES[name].likeliest_answer(length)
+    drawn, settled = subject(name), min(length, SETTLED)
+
+    def answer(random: Random) -> str:
+        rule = drawn.rule(random)
+        return shown(rule.trace(*drawn.inputs(settled, random)).answer)
+
+    return commonest(answer)
 
 
 def write_rows(path: Path, wanted: Iterator[dict[str, Any]]) -> int:
