@@ -19,7 +19,7 @@ from command import Call
 from lengthlab.errors import LabError
 from lengthlab.evaluation.rule_answers import rule_answers
 from lengthlab.inspection import check_task
-from lengthlab.models import lstm
+from lengthlab.models import Learned, lstm, transformer
 from lengthlab.rules import EXERCISES, FORMS, Rule, Wording, read_words, vocabulary
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import NotTogether
@@ -29,9 +29,9 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import end_to_end
 from lengthlab.spec.toml import make
 from lengthlab.store.settings import name_runs
-from lengthlab.tasks import RuleFollowing, RulePointers, RulePrograms, Task, coin_flips_rule
+from lengthlab.tasks import Copy, Few, Mixture, RuleFollowing, RulePointers, RulePrograms, Task, coin_flips_rule
 from lengthlab.tasks.rules import RuleTask
-from lengthlab.training import train
+from lengthlab.training import Result, train
 
 TOGETHER = ("addition", "base-9", "coin-flips", "digit-sum")
 MARKS = ("<bos>", "<sep>", "<eos>")
@@ -183,6 +183,56 @@ def test_the_command_reads_a_run_and_refuses_one_of_another_task(call: Call, des
     assert [(each["length"], each["samples"]) for each in json.loads(done.out)] == [(2, 5), (3, 5)]
     (other,) = (path.parent for path in (desk / "runs").glob("*/run.json"))
     call("rules", "loops", other, "--lengths", "2").refused("rule-… tasks")
+
+
+def test_loops_are_read_of_several_runs_of_few_samples_and_of_a_mixture(call: Call, tmp_path: Path) -> None:
+    rule = coin_flips_rule("scratchpad")
+    alone = trained(rule, tmp_path / "alone")
+    few, mixed = trained(Few(rule, samples=3), tmp_path / "few"), trained(Mixture((Copy(), rule)), tmp_path / "mixed")
+    folders = [result.folder.path for result in (alone, few, mixed)]
+    told = json.loads(call("rules", "loops", *folders, "--lengths", "2,3", "--samples", 5, "--json").out)
+    runs = [result.run.id for result in (alone, few, mixed)]
+    assert [(each["run"], each["length"]) for each in told] == [(run, n) for run in runs for n in (2, 3)]
+    assert all(each["early"] + each["late"] <= 5 for each in told)
+    lines = call("rules", "loops", *folders[:2], "--lengths", "2", "--samples", 5).out.splitlines()
+    assert [line.split(",")[0].split(" ")[0] for line in lines] == ["rule-coin-flips", "n", "few-rule-coin-flips", "n"]
+    two = trained(Mixture((rule, RuleFollowing("digit-sum"))), tmp_path / "two").folder.path
+    call("rules", "loops", two, "--lengths", "2").refused("a mixture of several: rule-coin-flips, rule-digit-sum")
+
+
+def test_a_mixture_asks_its_rule_alone_and_scores_its_words_as_the_rule_does() -> None:
+    rule = coin_flips_rule("trace")
+    mixed = Mixture((Copy(), rule))
+
+    class Tagged(Sayer):
+        def forward(self, tokens_BT: Tensor) -> Tensor:
+            words = [[mixed.words[token] for token in tokens_T.tolist()] for tokens_T in tokens_BT]
+            assert all(each[0] == "<task:rule-coin-flips>" for each in words)
+            own = torch.tensor([[rule.words.index(word) if word in rule.words else 0 for word in each[1:]] for each in words])
+            said = super().forward(own)[:, -1].argmax(dim=-1).tolist()
+            logits_BTV = torch.zeros(*tokens_BT.shape, mixed.vocabulary)
+            for row, token in enumerate(said):
+                logits_BTV[row, -1, mixed.words.index(rule.words[token])] = 1
+            return logits_BTV
+
+    for elements, early, late in ((0, 0, 0), (-1, 3, 0), (1, 0, 3)):
+        found = rule_answers(Tagged(rule, elements), mixed, 2, samples=3)
+        assert (found.early, found.late, found.exact) == (early, late, 3 * (elements == 0))
+
+
+def test_a_length_that_a_model_cannot_read_leaves_what_came_before(call: Call, tmp_path: Path) -> None:
+    model = transformer(width=8, blocks=1, heads=2, positions=Learned(40))
+    run = Run(coin_flips_rule("direct"), model, end_to_end(2), (1, 2), batch=4, evaluate=(2,))
+    folder = train(run, tmp_path / "ruled").folder.path
+    done = call("rules", "loops", folder, "--lengths", "2,60", "--samples", 5)
+    assert done.code == 2
+    assert done.out.startswith("n = 2 ")
+    assert len(done.out.splitlines()) == 1
+    assert [each["length"] for each in json.loads(call("rules", "loops", folder, "--lengths", "2,60", "--json").out)] == [2]
+
+
+def trained(task: Task, place: Path) -> Result:
+    return train(Run(task, lstm(width=8), end_to_end(2), (1, 3), batch=4, evaluate=(3,)), place)
 
 
 def test_programs_that_are_held_out_are_measured_and_never_trained_on() -> None:
