@@ -24,7 +24,7 @@ from lengthlab.errors import LabError, nearest
 from lengthlab.rules.exercise import LETTERS
 from lengthlab.rules.pointers import POINTER
 from lengthlab.rules.rule import Rule
-from lengthlab.rules.step import LOOPS, TO_COME, Scalar, Step, Trace, Value
+from lengthlab.rules.step import JUMPS, LOOPS, TO_COME, Scalar, Step, Trace, Value
 
 Form = Literal["direct", "scratchpad", "trace"]
 FORMS: tuple[str, ...] = get_args(Form)
@@ -156,6 +156,8 @@ class Wording:
             assert value is not None
             words.append(RETURN)
             words += value_words(value)
+            return
+        if kind in JUMPS:  # the line says it
             return
         if kind != "set":
             words += (ASKED, TRUTH[bool(value)])
