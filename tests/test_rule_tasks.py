@@ -50,6 +50,10 @@ LINES = (
     "if ys: k = 2",
     "n = k",
     "n = 1 if xs and xs.pop() else 0",
+    "n, m = 1, n",
+    "ys = ys[::-1]",
+    "if n > 3: break",
+    "if not ys: continue",
 )
 """The last are beyond what is done together, or may be."""
 

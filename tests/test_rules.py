@@ -175,13 +175,12 @@ def test_loops_that_are_left_are_told_and_read_back(xs: list[int]) -> None:
     rule = Rule.of(JUMPING)
     trace = rule.trace(xs, 1, notes=True)
     assert trace.answer == run_by_python(rule.source, "second", xs, 1)
-    assert len([step for step in trace.steps if step.kind == "break" and step.value == 4]) == sum(
-        x > 4 for x in xs[: trace.turns[3]]
-    )
+    seen = xs[: trace.turns[3]]
+    assert sum((step.kind, step.value) == ("break", 4) for step in trace.steps) == sum(x > 4 for x in seen)
     words, text = Wording(rule, {}).answer(trace, "trace"), answer_text(rule, trace, "trace")
     assert read_words(words, "trace", rule).turns == read_text(text, "trace", rule).turns == trace.turns
     begun = [line for line in text.splitlines() if line.startswith("Line 4, `while") and "Turn 1 of this loop begins" in line]
-    assert len(begun) == sum(x > 0 for x in xs[: trace.turns[3]])  # a loop that was left begins with turn 1 again
+    assert len(begun) == sum(x > 0 for x in seen)  # a loop that was left begins with turn 1 again
 
 
 def test_a_break_says_that_its_loop_ends() -> None:
