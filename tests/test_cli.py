@@ -383,6 +383,7 @@ def tiny(schedule: Schedule) -> Schedule:
                     f"rule-{name}"
                     for name in ("addition", "base-9", "last-letters", "coin-flips", "digit-sum", "programs", "pointers")
                 ),
+                "rule",
                 *("successor", "predecessor", "count", "fill", "place-parity", "subsequence"),
                 *("no-carry", "carry-only", "running-sum", "running-product"),
                 "language",

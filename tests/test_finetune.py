@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from command import Call
+from lengthlab.cli.finetune import tell
+from lengthlab.integrations.finetuning import Recipe
+from lengthlab.integrations.language_model import read_language_model
 from lengthlab.integrations.rule_answers import Answer, counts_of, loop_errors
+from lengthlab.integrations.rule_tuning import content_of, result_of
+from lengthlab.report.curves import read_curves
+from lengthlab.store import Folder
+from lengthlab.store.ids import hash_of
+from lengthlab.tasks import ALL
 from rule_lms import save_small_lm
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -61,17 +70,64 @@ def test_wrong_options_are_refused(tune: Call) -> None:
     tune(lr="0").refused("--lr")
 
 
-def test_counts_tell_the_answer_from_the_whole_and_loops_that_end_early_from_late_ones() -> None:
+def test_the_answer_comes_first_and_loops_that_end_early_are_told_from_late_ones() -> None:
     def answer(right: bool, exact: bool, turns: int | None) -> Answer:
         return Answer(4, "", "", "", right, exact, None if turns is None else abs(turns), turns)
 
     answers = [answer(True, True, 0), answer(True, False, 2), answer(False, False, -1), answer(False, False, -3)]
-    assert [(count.question, count.correct, count.total) for count in counts_of(answers, "trace")] == [
-        ("answer", 2, 4),
-        ("trace", 1, 4),
-        ("all", 1, 4),
-    ]
+    assert {count.question: (count.correct, count.total) for count in counts_of(answers, "trace")} == {
+        "answer": (2, 4),
+        "all": (2, 4),
+        "trace": (1, 4),
+        "enough-turns": (2, 4),
+        "no-extra-turn": (3, 4),
+    }
     assert loop_errors(answers) == {"4": {"mean": 1.5, "early": 0.5, "late": 0.25}}
     direct = [answer(True, True, None), answer(False, False, None)]
     assert [(count.question, count.correct) for count in counts_of(direct, "direct")] == [("answer", 1), ("all", 1)]
     assert loop_errors(direct) == {}
+
+
+def test_forms_are_compared_by_the_answer_with_its_chance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form, right in (("direct", 0), ("trace", 3)):
+        content = {
+            "task": {"kind": "rule-coin-flips", "form": form},
+            "model": {"kind": "small"},
+            "schedule": {},
+            "lengths": [1, 5],
+            "seed": 0,
+        }
+        answers = [
+            Answer(n, "", "", "", each < right + (n == 5), each == 0, *((None, None) if form == "direct" else (0, 0)))
+            for n in (5, 30)
+            for each in range(4)
+        ]
+        folder = Folder(tmp_path / hash_of(content))
+        folder.write_json("run.json", content)
+        made = {"steps": 1, "seconds": 0.0, "hardware": "", "precision": "fp32"}
+        lm = SimpleNamespace(name="small")
+        folder.write_json("result.json", result_of(lm, content, Recipe(), answers) | made)  # type: ignore[arg-type]
+        tell(folder, "runs")
+    said = capsys.readouterr().out
+    assert "answers: 0.75 at n = 30; the longest length with at least 0.90 is n = 5" in said
+    assert "answers: 0.00 at n = 30; at least 0.90 at no length" in said
+    curves, problems = read_curves([Folder(path) for path in tmp_path.iterdir()])
+    assert not problems
+    assert {curve.questions[0] for curve in curves} == {ALL, "answer"}  # a single question speaks for itself
+    by_form = {curve.first.task: curve.row(30, ALL) for curve in curves}
+    assert {task: row.correct for task, row in by_form.items() if row} == {
+        "rule-coin-flips, direct": 0,
+        "rule-coin-flips, trace": 3,
+    }
+    assert {curve.chance_at(30, question) for curve in curves for question in ("answer", ALL)} == {0.5}
+
+
+def test_an_edited_rule_is_another_fine_tuning(tmp_path: Path, lm: Path) -> None:
+    file = tmp_path / "own.py"
+    ids = set()
+    for text in ("def f(xs):\n    return xs[0]", "def f(xs):\n    return xs[-1]", "def f(xs: list[bool]):\n    return xs[0]"):
+        file.write_text(text)
+        content = content_of(read_language_model(lm), f"{file}:f", "direct", (1, 2), 1, Recipe())
+        ids.add(hash_of(content))
+    assert len(ids) == 3
+    assert "rule" not in content_of(read_language_model(lm), "addition", "direct", (1, 2), 1, Recipe())["task"]

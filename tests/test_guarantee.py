@@ -17,7 +17,7 @@ from lengthlab.theory import verdict
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "doubles_task.py"
-NEEDY = ("mixture", "few", "language")
+NEEDY = ("mixture", "few", "language", "rule")
 """Tasks that are made of something."""
 REPEATED = {"copy": {"letters": "repeated"}, "reverse": {"letters": "repeated"}}
 

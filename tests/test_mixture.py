@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from command import Call
 from lengthlab.errors import LabError, RunFailed
 from lengthlab.evaluation.accuracy import accuracy, evaluation_set
 from lengthlab.models import AdaptiveTemperature, lstm, transformer
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
-from lengthlab.tasks import IGNORE, Batch, Mixture, ModuloRecall, modulo, recall
+from lengthlab.tasks import IGNORE, Batch, Copy, Mixture, ModuloRecall, modulo, recall
 from lengthlab.tasks.batch import join
 from lengthlab.tasks.card import card
 from lengthlab.training import train
@@ -276,3 +278,25 @@ def test_a_file_mixes_a_users_task_with_ours_and_its_phases_have_shares_and_leng
     assert run.drawn == (1, 7)
     assert [run.task_in(phase).lengths for phase in run.schedule.phases] == [((), (7, 7)), ((), (4, 6))]  # type: ignore[attr-defined]
     assert {count.question for count in train(run, tmp_path).counts} == {"parity/parity", "all"}
+
+
+def test_one_task_of_a_mixture_is_measured_alone_and_nothing_of_it_is_kept(call: Call, tmp_path: Path) -> None:
+    mixed = Mixture((*TASKS, Copy()), measured=(1, 0, 0))
+    result = train(Run(mixed, small_model(), end_to_end(3), (1, 3), batch=6, evaluate=(3,)), tmp_path / "run")
+    kept = {path: path.read_bytes() for path in result.folder.path.iterdir()}
+    words = ("evaluate", result.folder.path, "--samples", 40, "--lengths")
+    told = json.loads(call(*words, "9,4", "--part", "copy", "--json").out)  # further than the other tasks have keys
+    assert [(row["length"], row["question"], row["total"]) for row in told if row["question"] != "all"] == [
+        (9, "copy/copy", 40),
+        (4, "copy/copy", 40),
+    ]
+    assert {row["task"] for row in told} == {"modulo+recall+copy, copy alone"}
+    right = {count.length: count.correct for count in accuracy(result.network(), mixed.alone("copy"), [4, 9], 40)}
+    assert {row["length"]: row["correct"] for row in told} == right
+    assert all(row["chance"] == Copy().chances(row["length"])["all"] for row in told)
+    assert "copy alone" in call(*words, 4, "--part", "copy").out
+    call(*words, 4, "--part", "copi").refused("has no task 'copi'; did you mean 'copy'?")
+    call(*words, 9, "--part", "recall").refused("reaches 8 at most")
+    assert {path: path.read_bytes() for path in result.folder.path.iterdir()} == kept
+    other = train(Run(TASKS[0], small_model(), end_to_end(1), (1, 3), batch=4, evaluate=(3,)), tmp_path / "other").folder
+    call("evaluate", other.path, "--lengths", 3, "--part", "modulo").refused("is of task 'modulo', which is no mixture")

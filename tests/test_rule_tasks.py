@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,16 +19,19 @@ from command import Call
 from lengthlab.errors import LabError
 from lengthlab.evaluation.rule_answers import rule_answers
 from lengthlab.inspection import check_task
-from lengthlab.models import lstm
+from lengthlab.models import Learned, lstm, transformer
 from lengthlab.rules import EXERCISES, FORMS, Rule, Wording, read_words, vocabulary
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import NotTogether
 from lengthlab.rules.wording import Form
+from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import end_to_end
-from lengthlab.tasks import RuleFollowing, RulePointers, RulePrograms, Task, coin_flips_rule
+from lengthlab.spec.toml import make
+from lengthlab.store.settings import name_runs
+from lengthlab.tasks import Copy, Few, Mixture, RuleFollowing, RulePointers, RulePrograms, Task, coin_flips_rule
 from lengthlab.tasks.rules import RuleTask
-from lengthlab.training import train
+from lengthlab.training import Result, train
 
 TOGETHER = ("addition", "base-9", "coin-flips", "digit-sum")
 MARKS = ("<bos>", "<sep>", "<eos>")
@@ -45,6 +50,10 @@ LINES = (
     "if ys: k = 2",
     "n = k",
     "n = 1 if xs and xs.pop() else 0",
+    "n, m = 1, n",
+    "ys = ys[::-1]",
+    "if n > 3: break",
+    "if not ys: continue",
 )
 """The last are beyond what is done together, or may be."""
 
@@ -180,6 +189,56 @@ def test_the_command_reads_a_run_and_refuses_one_of_another_task(call: Call, des
     call("rules", "loops", other, "--lengths", "2").refused("rule-… tasks")
 
 
+def test_loops_are_read_of_several_runs_of_few_samples_and_of_a_mixture(call: Call, tmp_path: Path) -> None:
+    rule = coin_flips_rule("scratchpad")
+    alone = trained(rule, tmp_path / "alone")
+    few, mixed = trained(Few(rule, samples=3), tmp_path / "few"), trained(Mixture((Copy(), rule)), tmp_path / "mixed")
+    folders = [result.folder.path for result in (alone, few, mixed)]
+    told = json.loads(call("rules", "loops", *folders, "--lengths", "2,3", "--samples", 5, "--json").out)
+    runs = [result.run.id for result in (alone, few, mixed)]
+    assert [(each["run"], each["length"]) for each in told] == [(run, n) for run in runs for n in (2, 3)]
+    assert all(each["early"] + each["late"] <= 5 for each in told)
+    lines = call("rules", "loops", *folders[:2], "--lengths", "2", "--samples", 5).out.splitlines()
+    assert [line.split(",")[0].split(" ")[0] for line in lines] == ["rule-coin-flips", "n", "few-rule-coin-flips", "n"]
+    two = trained(Mixture((rule, RuleFollowing("digit-sum"))), tmp_path / "two").folder.path
+    call("rules", "loops", two, "--lengths", "2").refused("a mixture of several: rule-coin-flips, rule-digit-sum")
+
+
+def test_a_mixture_asks_its_rule_alone_and_scores_its_words_as_the_rule_does() -> None:
+    rule = coin_flips_rule("trace")
+    mixed = Mixture((Copy(), rule))
+
+    class Tagged(Sayer):
+        def forward(self, tokens_BT: Tensor) -> Tensor:
+            words = [[mixed.words[token] for token in tokens_T.tolist()] for tokens_T in tokens_BT]
+            assert all(each[0] == "<task:rule-coin-flips>" for each in words)
+            own = torch.tensor([[rule.words.index(word) if word in rule.words else 0 for word in each[1:]] for each in words])
+            said = super().forward(own)[:, -1].argmax(dim=-1).tolist()
+            logits_BTV = torch.zeros(*tokens_BT.shape, mixed.vocabulary)
+            for row, token in enumerate(said):
+                logits_BTV[row, -1, mixed.words.index(rule.words[token])] = 1
+            return logits_BTV
+
+    for elements, early, late in ((0, 0, 0), (-1, 3, 0), (1, 0, 3)):
+        found = rule_answers(Tagged(rule, elements), mixed, 2, samples=3)
+        assert (found.early, found.late, found.exact) == (early, late, 3 * (elements == 0))
+
+
+def test_a_length_that_a_model_cannot_read_leaves_what_came_before(call: Call, tmp_path: Path) -> None:
+    model = transformer(width=8, blocks=1, heads=2, positions=Learned(40))
+    run = Run(coin_flips_rule("direct"), model, end_to_end(2), (1, 2), batch=4, evaluate=(2,))
+    folder = train(run, tmp_path / "ruled").folder.path
+    done = call("rules", "loops", folder, "--lengths", "2,60", "--samples", 5)
+    assert done.code == 2
+    assert done.out.startswith("n = 2 ")
+    assert len(done.out.splitlines()) == 1
+    assert [each["length"] for each in json.loads(call("rules", "loops", folder, "--lengths", "2,60", "--json").out)] == [2]
+
+
+def trained(task: Task, place: Path) -> Result:
+    return train(Run(task, lstm(width=8), end_to_end(2), (1, 3), batch=4, evaluate=(3,)), place)
+
+
 def test_programs_that_are_held_out_are_measured_and_never_trained_on() -> None:
     task = RulePrograms("direct", programs=3, held=2)
     drawn = {
@@ -224,5 +283,106 @@ def test_pointers_are_of_rules_that_go_through_one_list() -> None:
     for rule in ("addition", "last-letters"):
         with pytest.raises(LabError, match="has no list to point into"):
             RulePointers(rule)
+    words = Rule.of("def f(xs: list[str]):\n    x = 1\n    while xs:\n        y = xs.pop(0)\n        x = 2\n    return x")
+    with pytest.raises(LabError, match="points to elements of one word"):
+        RulePointers(words)
+    flips = Rule.of("def f(xs: list[bool]):\n    n = 0\n    while xs:\n        n += xs.pop(0)\n    return n")
+    assert check_task(RulePointers(flips, "scratchpad", ids=12), longest=3).holds
     with pytest.raises(LabError, match=r"length 11: task 'rule-pointers' reaches 10 at most \(ids = 12\)"):
         RulePointers(ids=12).sample(1, (11, 11), torch.Generator())
+
+
+OWN = """
+raise SystemExit("never run")
+
+def rotate(xs: list[int], k: int) -> list[int]:
+    # moves the first elements to the end
+    while k > 0:
+        if xs: xs.append(xs.pop(0))
+        k -= 1
+    return xs
+
+def initials(words: list[str]):
+    ys = []
+    for word in words:
+        ys.append(word[0])
+    return ys
+
+def first(xs):
+    return xs[0]
+
+def fails(xs):
+    return xs[3]
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    (tmp_path / "own.py").write_text(OWN)
+    return f"{tmp_path}/own.py"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["rotate", "initials", "first"])
+def test_a_rule_of_ones_own_is_a_task_that_is_what_it_says_of_itself(name: str, form: Form, own: str) -> None:
+    task = RuleFollowing(f"{own}:{name}", form)
+    assert task.name == f"rule-{name}"
+    report = check_task(task, longest=3)
+    assert report.holds, report
+
+
+def test_a_run_keeps_the_text_of_its_rule_and_needs_the_file_no_more(own: str, tmp_path: Path) -> None:
+    def run_of(name: str) -> Run:
+        return Run(RuleFollowing(f"{own}:{name}", "direct"), lstm(width=8), end_to_end(2), (1, 3), batch=4, evaluate=(3,))
+
+    run = run_of("rotate")
+    Path(own).write_text(OWN.replace("# moves", "# brings").replace("def first", "def last"))
+    assert run_of("rotate").id == run.id  # what is no part of the rule makes no new run
+    Path(own).write_text(OWN.replace("k -= 1", "k -= 2"))
+    assert run_of("rotate").id != run.id
+    Path(own).unlink()
+    result = train(run, tmp_path / "run")
+    assert Run.from_json(json.loads((result.folder.path / "run.json").read_text())) == run
+    assert result.count(3).total == 1_000
+
+
+def test_two_texts_of_a_rule_are_two_versions_of_it(own: str) -> None:
+    def content_of(name: str, text: str) -> dict[str, Any]:
+        Path(own).write_text(text)
+        return Run(RuleFollowing(f"{own}:{name}", "direct"), lstm(width=8), end_to_end(2), (1, 3)).to_json()
+
+    edited = OWN.replace("k -= 1", "k -= 2")
+    told = name_runs({"a": content_of("rotate", OWN), "b": content_of("rotate", edited)})
+    assert told.names == {"a": "source version 1", "b": "source version 2"}
+    others = name_runs({"a": content_of("rotate", OWN), "b": content_of("first", OWN)})
+    assert others.names == {"a": "rule rotate", "b": "rule first"}
+
+
+def test_a_plan_names_a_rule_beside_it(own: str, tmp_path: Path) -> None:
+    text = """
+        [[run]]
+        task = { name = "rule", rule = "own.py:rotate", form = "scratchpad" }
+        model = "lstm"
+        schedule = { name = "end-to-end", joint = 2 }
+        lengths = [1, 3]
+    """
+    (tmp_path / "plan.toml").write_text(dedent(text))
+    (run,) = read_plan(tmp_path / "plan.toml")
+    assert run.task == RuleFollowing(f"{own}:rotate", "scratchpad")
+    assert make(Task, {"name": "rule", "rule": "digit-sum"}) == RuleFollowing("digit-sum")
+
+
+def test_a_rule_of_ones_own_that_cannot_be_a_task_is_refused_before_training(own: str) -> None:
+    with pytest.raises(LabError, match=r"own\.py: no function is called 'rotat'; did you mean 'rotate'"):
+        RuleFollowing(f"{own}:rotat")
+    with pytest.raises(LabError, match=r"own\.py: the text has several functions: say which"):
+        RuleFollowing(own)
+    with pytest.raises(LabError, match=r"rule 'fails', line 2 \(`return xs\[3\]`\): list index out of range"):
+        Run(RuleFollowing(f"{own}:fails"), lstm(width=8), end_to_end(2), (1, 3), batch=4)
+    with pytest.raises(LabError, match="nothing is drawn for 'x: float'"):
+        RuleFollowing(Rule.of("def half(x: float):\n    return x"))
+    for source in ("import os", "def f(xs):\n    return open(xs)", "def g(xs):\n    return xs", "def f(xs:"):
+        with pytest.raises(LabError, match="rule"):
+            Rule("f", source)
+    with pytest.raises(LabError, match=r"task\.rule must be the name of a rule, not an int"):
+        RuleFollowing(5)  # type: ignore[arg-type]

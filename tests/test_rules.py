@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import reduce
@@ -64,6 +65,17 @@ LINES = (
     "xs.clear()",
     "n = xs.pop(0) - xs.pop()",
     "n = n % len(ys)",
+    "n, m = len(xs), n",
+    "if xs and ys: xs[0], ys[-1] = ys[-1], xs[0]",
+    "xs, ys = ys, xs",
+    "xs, n = sorted(ys), len(xs)",
+    "ys = xs[::-1] + ys[::2]",
+    "xs = xs[n:len(xs):max(n, -2)]",
+    "for i, y in enumerate(ys): n += i * y",
+    "if n > 6: break",
+    "if n % 3 == 1: continue",
+    "for x in xs: break",
+    "for i, y in enumerate(xs): ys.append(i * y)",
 )
 """Of any such function Python and we make the same, an error included."""
 
@@ -142,6 +154,48 @@ def test_any_function_of_the_language_comes_to_what_python_makes_of_it(lines: li
         assert same(Rule.of(source).trace(xs, xs[::-1], n).answer, right)
 
 
+JUMPING = """
+def second(xs, k):
+    n, seen = 0, 0
+    for i, x in enumerate(xs):
+        while x > 0:
+            x -= 1
+            if x == 4: break
+        if x == 0:
+            continue
+        seen, n = seen + 1, i
+        if seen == 2:
+            break
+    return n
+"""
+
+
+@given(xs=st.lists(st.integers(0, 9), max_size=6))
+def test_loops_that_are_left_are_told_and_read_back(xs: list[int]) -> None:
+    rule = Rule.of(JUMPING)
+    trace = rule.trace(xs, 1, notes=True)
+    assert trace.answer == run_by_python(rule.source, "second", xs, 1)
+    seen = xs[: trace.turns[3]]
+    assert sum((step.kind, step.value) == ("break", 4) for step in trace.steps) == sum(x > 4 for x in seen)
+    words, text = Wording(rule, {}).answer(trace, "trace"), answer_text(rule, trace, "trace")
+    assert read_words(words, "trace", rule).turns == read_text(text, "trace", rule).turns == trace.turns
+    begun = [line for line in text.splitlines() if line.startswith("Line 4, `while") and "Turn 1 of this loop begins" in line]
+    assert len(begun) == sum(x > 0 for x in seen)  # a loop that was left begins with turn 1 again
+
+
+def test_a_break_says_that_its_loop_ends() -> None:
+    rule = Rule.of("def first(xs):\n    for i, x in enumerate(xs):\n        break\n    return x")
+    trace = rule.trace([7, 5], notes=True)
+    assert answer_text(rule, trace, "trace").splitlines() == [
+        "Line 2, `for i, x in enumerate(xs):` With to come = [7, 5]. Turn 1 of this loop begins. Now i = 0, x = 7.",
+        "Line 3, `break` The loop ends.",
+        "Line 4, `return x` With x = 7.",
+        "The answer is 7.",
+    ]
+    said = "L2 to-come: [ 7 5 ] ? True = i: 0 x: 7 L3 L4 x: 7 return 7"
+    assert " ".join(Wording(rule, {}).answer(trace, "trace")) == said
+
+
 @pytest.mark.parametrize("name", EXERCISES)
 @given(seed=SEEDS)
 @settings(max_examples=10)
@@ -184,7 +238,16 @@ def _lines_and_variables(trace: Trace) -> Any:
         ("xs[0:1] = xs", "`xs[0:1] = xs`"),
         ("return 1.5", "`1.5`"),
         ("return 2 ** 9", "line 2: `2 ** 9`"),
-        ("return xs[::2]", "`::2`"),
+        ("break", "`break`"),
+        ("if xs: continue", "`continue`"),
+        ("x, y = xs", "`x, y = xs`"),
+        ("x, y = 1, 2, 3", "`x, y = (1, 2, 3)`"),
+        ("x, (y, z) = 1, 2", "nothing that a rule may say"),
+        ("for x, y in xs: x = 1", "nothing that a rule may say"),
+        ("for x, y in enumerate(xs, 1): x = 1", "nothing that a rule may say"),
+        ("return enumerate(xs)", "`enumerate(xs)`"),
+        ("return sorted(xs, reverse=True)", "`sorted(xs, reverse=True)`"),
+        ("return xs[::1.5]", "`1.5`"),
         ("return", "`return`"),
         ("x = y = 3", "`x = y = 3`"),
         ("global xs", "`global xs`"),
@@ -234,6 +297,9 @@ def test_a_text_that_is_no_rule_is_refused(source: str, told: str) -> None:
         ("    n = 3 // 0\n    return n", "line 2 (`n = 3 // 0`): "),
         ("    ys = xs\n    return ys", "one list would have two names, 'xs' and 'ys': copy it, ys = xs[:]"),
         ("    xs.append(xs)\n    return xs", "a list in a list"),
+        ("    ys, zs = xs, 1\n    return ys", "one list would have two names, 'xs' and 'ys': copy it, ys = xs[:]"),
+        ("    xs[0], n = xs, 1\n    return xs", "a list in a list"),
+        ("    return xs[::0]", "slice step cannot be zero"),
         ("    return n", "'n' has no value yet"),
         ("    return xs + 1", "+ is not for a list and an int in a rule"),
         (
@@ -359,3 +425,28 @@ def test_a_rule_of_ones_own_is_read_and_not_run(tmp_path: Path, call: Call) -> N
     call("rules", "data", "--task", "addition", "--lengths", "one", *options[2:]).refused("write lengths as 1-5")
     call("rules", "data", "--task", "addition", *options[:-1], tmp_path / "x.csv").refused("ends in .jsonl")
     call("rules", "data", "--task", "addition", *options[:-1], tmp_path / "no" / "x.jsonl").refused("there is no folder")
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("xs, k: int", r"xs = \[\d(, \d){2}\], k = \d"),
+        ("xs: list[int], k: bool", r"xs = \[\d(, \d){2}\], k = (True|False)"),
+        ("flips: list[bool]", r"flips = \[(True|False)(, (True|False)){2}\]"),
+        ("words: 'list[str]', k: str", r"words = \['[a-z]{2,5}'(, '[a-z]{2,5}'){2}\], k = '[a-z]{2,5}'"),
+    ],
+)
+def test_a_rule_of_ones_own_is_given_what_its_types_say(head: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(f"def first({head}) -> int:\n    return 1")
+    inputs = [row["prompt"].partition("Input: ")[2].strip() for row in rows(f"{tmp_path}/own.py:first", "direct", (3, 3), 20)]
+    assert all(re.fullmatch(told, each) for each in inputs), inputs[0]
+    assert len(set(inputs)) > 2
+
+
+@pytest.mark.parametrize("written", ["float", "list", "list[list[int]]", "dict[str, int]", "int | None", "'Digits'"])
+def test_a_type_that_nothing_is_drawn_for_is_refused_with_its_parameter(written: str, tmp_path: Path, call: Call) -> None:
+    (tmp_path / "own.py").write_text(f"def first(xs, k: {written}):\n    return k")
+    out = tmp_path / "rows.jsonl"
+    done = call("rules", "data", "--task", f"{tmp_path}/own.py:first", "--lengths", 3, "--samples", 1, "-o", out)
+    done.refused(f"rule 'first': nothing is drawn for 'k: {written.strip(chr(39))}'", "list[bool]")
+    assert not out.exists()

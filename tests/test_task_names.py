@@ -17,7 +17,7 @@ from lengthlab.tasks.card import card
 from lengthlab.tasks.lengths import spread
 from lengthlab.training.data import Data
 
-NAMES = sorted(set(registered(Task)) - {"mixture", "few", "language"})  # which are made of something
+NAMES = sorted(set(registered(Task)) - {"mixture", "few", "language", "rule"})  # which are made of something
 KINDS = (
     "passkey",
     "mqar",

@@ -11,13 +11,22 @@ from lengthlab.cli import options
 @click.argument("run")
 @click.option("--lengths", required=True, type=options.Lengths(), help="Like 25,50,100,1000.")
 @click.option("--samples", type=click.IntRange(min=1), help="At each length; 1,000 if not given, beyond 16,384 tokens fewer.")
+@click.option("--part", metavar="NAME", help="Of a mixture: one task alone. It is printed, and not kept.")
 @options.store
 @options.device
 @click.option("--trust", is_flag=True, help="Run the code of your own files that lies in the run folder.")
 @click.option("--progress/--no-progress", default=True, help="Show how far it is, and how long it will take.")
 @options.as_json
 def evaluate(
-    run: str, lengths: tuple[int, ...], samples: int | None, store: str, device: str, trust: bool, progress: bool, as_json: bool
+    run: str,
+    lengths: tuple[int, ...],
+    samples: int | None,
+    part: str | None,
+    store: str,
+    device: str,
+    trust: bool,
+    progress: bool,
+    as_json: bool,
 ) -> None:
     """Measure a finished run at other lengths. RUN is a run folder, or the start of an id in the store.
 
@@ -34,13 +43,17 @@ def evaluate(
     from lengthlab.errors import require
     from lengthlab.evaluation.samples import USUAL
     from lengthlab.launch.measuring import Measuring
-    from lengthlab.report.curves import read_curves
-    from lengthlab.training import measure
+    from lengthlab.report.curves import curve_of_part, read_curves
+    from lengthlab.training import measure, measure_part
 
-    folder = run_folder(run, store)
+    folder, most = run_folder(run, store), samples or USUAL
     with Measuring() if progress else nullcontext() as watch:
-        for wanted in ((), lengths):  # what is there is read first: nothing is added to what cannot be shown
-            measure(folder, wanted, device, samples or USUAL, trust, watch)
+        # What is there is read first: nothing is added to what cannot be shown.
+        for wanted in ((), lengths) if part is None else ((),):
+            measure(folder, wanted, device, most, trust, watch)
             curves, problems = read_curves([folder])
             require(not problems, "; ".join(problems))
+        if part is not None:
+            alone = measure_part(folder, part, lengths, device, most, trust, watch)
+            curves = [curve_of_part(curve, part, alone.counts, alone.chance) for curve in curves]
     show([curve.at(lengths) for curve in curves], as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,9 @@ from lengthlab.errors import require
 if TYPE_CHECKING:
     from lengthlab.integrations.finetuning import Recipe
     from lengthlab.store import Folder
+
+GOOD = 0.90
+"""Of answers: how far a rule is said to be followed."""
 
 
 @click.command()
@@ -91,13 +94,26 @@ def tell(folder: Folder, store: str) -> None:
         by_length.setdefault(count["length"], {})[count["question"]] = (count["correct"], count["total"])
     say(f"{result['model']}, {result['task']}, {result['training']}, trained on n = {_range(result['lengths'])}")
     for length, counts in by_length.items():
-        parts = [f"{name} {right / total:.2f}" for name, (right, total) in counts.items() if name != "all"]
+        parts = [f"{name} {counts[name][0] / counts[name][1]:.2f}" for name in ("answer", "trace") if name in counts]
         turns = result["turns"].get(str(length))
         parts += (
             [f"loop turns off by {turns['mean']:.2f} (early {turns['early']:.2f}, late {turns['late']:.2f})"] if turns else []
         )
         say(f"  n = {length:<4} {', '.join(parts)}  ({next(iter(counts.values()))[1]} samples)")
+    say(f"  {_how_far({length: counts['answer'] for length, counts in by_length.items()})}")
     say(f"kept in {folder.path}; lengthlab report {shlex.quote(store)} shows it beside others")
+
+
+def _how_far(answers: Mapping[int, tuple[int, int]]) -> str:
+    """As the papers on rule following count it.
+
+    >>> _how_far({5: (98, 100), 10: (91, 100), 20: (40, 100)})
+    'answers: 0.40 at n = 20; the longest length with at least 0.90 is n = 10'
+    """
+    share = {length: right / total for length, (right, total) in answers.items()}
+    longest, reached = max(share), max((length for length, each in share.items() if each >= GOOD), default=None)
+    far = f"the longest length with at least {GOOD:.2f} is n = {reached}" if reached else f"at least {GOOD:.2f} at no length"
+    return f"answers: {share[longest]:.2f} at n = {longest}; {far}"
 
 
 def _range(lengths: Sequence[int]) -> str:

@@ -36,8 +36,9 @@ def rules() -> None:
 def data(task: str, form: str, lengths: tuple[int, int], samples: int, seed: int, steps: int, out: Path) -> None:
     """Write prompts and completions of a rule as JSONL, as trainers of language models read them.
 
-    RULE is one of ours or your own, my_rule.py:name: a function that is read, not run, each parameter of which is given a list
-    of n digits. Which Python it may be written in: lengthlab/rules/subset.py
+    RULE is one of ours or your own, my_rule.py:name: a function that is read, not run. What each parameter is given its type
+    says: list[int] (or no type) n digits, list[bool], list[str] n words, int a digit, bool, str a word. Which Python it may be
+    written in: lengthlab/rules/subset.py
 
     \b
     lengthlab rules data --task addition --form rule --lengths 1-5 --samples 1000 -o addition.jsonl

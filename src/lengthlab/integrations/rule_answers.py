@@ -73,13 +73,17 @@ def _read(path: Path) -> list[Answer]:
 
 
 def counts_of(answers: Iterable[Answer], form: str) -> list[Count]:
-    """By length: the answer, the whole completion where there is more, and both."""
+    """By length: the answer, which is all that is asked, whatever the form. Where steps are told, also the whole completion
+    (`trace`), `enough-turns`, loops take as many turns in all as they have to, or more, and `no-extra-turn`, as many or fewer.
+    """
     counts = []
     for length, those in _by_length(answers).items():
         right = {"answer": sum(each.answer for each in those)}
+        right[ALL] = right["answer"]
         if form != "direct":
             right["trace"] = sum(each.exact for each in those)
-        right[ALL] = sum(each.answer and (each.exact or form == "direct") for each in those)
+            right["enough-turns"] = sum((each.turns_more or 0) >= 0 for each in those)
+            right["no-extra-turn"] = sum((each.turns_more or 0) <= 0 for each in those)
         counts += [Count(length, question, correct, len(those)) for question, correct in right.items()]
     return counts
 

@@ -10,6 +10,7 @@ result.json      counts by length and the errors in loops; written last
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -22,10 +23,13 @@ from lengthlab.errors import LabError
 from lengthlab.integrations.finetuning import Recipe, finetune, steps_of
 from lengthlab.integrations.language_model import LanguageModel, fingerprint, read_language_model
 from lengthlab.integrations.rule_answers import SEED, Answer, asked_before, counts_of, loop_errors
-from lengthlab.rules import rows
+from lengthlab.rules import Rule, rows
+from lengthlab.rules.dataset import likeliest_answer
+from lengthlab.rules.exercise import is_own
 from lengthlab.software import versions
 from lengthlab.store import Folder
 from lengthlab.store.ids import hash_of
+from lengthlab.store.rows import ALL
 
 Made = list[dict[str, Any]]
 
@@ -46,9 +50,10 @@ def prepared(
 def content_of(
     lm: LanguageModel, task: str, form: str, lengths: tuple[int, int], samples: int, recipe: Recipe
 ) -> dict[str, Any]:
-    """What decides the result, as `run.json` holds it."""
+    """What decides the result, as `run.json` holds it; of a user's rule its text, too."""
+    own = {"rule": asdict(Rule.from_reference(task))} if is_own(task) else {}
     return {
-        "task": {"kind": f"rule-{task}", "form": form, "samples": samples},
+        "task": {"kind": f"rule-{task}", "form": form, "samples": samples, **own},
         "model": {"kind": lm.name, "weights": fingerprint(lm.path)},
         "schedule": recipe.content,
         "lengths": list(lengths),
@@ -73,7 +78,7 @@ def tuned(
     except torch.OutOfMemoryError:
         raise LabError(f"{lm.path} does not fit into the memory of this GPU: try a smaller --batch, or LoRA") from None
     seconds = monotonic() - start
-    task, form = str(content["task"]["kind"]).removeprefix("rule-"), str(content["task"]["form"])
+    task, form = _task_of(content)
     lengths, samples = test
     answers = [
         answer
@@ -87,13 +92,19 @@ def tuned(
         "hardware": hardware(device),
         "precision": "bf16" if device.type == "cuda" else "fp32",
     }
-    folder.write_json("result.json", _asked(lm, content, recipe, answers) | trained)
+    folder.write_json("result.json", result_of(lm, content, recipe, answers) | trained)
 
 
-def _asked(lm: LanguageModel, content: Mapping[str, Any], recipe: Recipe, answers: Sequence[Answer]) -> dict[str, Any]:
+def _task_of(content: Mapping[str, Any]) -> tuple[str, str]:
+    """The name of the rule and the form of its answers."""
+    return str(content["task"]["kind"]).removeprefix("rule-"), str(content["task"]["form"])
+
+
+def result_of(lm: LanguageModel, content: Mapping[str, Any], recipe: Recipe, answers: Sequence[Answer]) -> dict[str, Any]:
     """What was asked, and how it was answered, as `result.json` holds it."""
-    form = str(content["task"]["form"])
+    name, form = _task_of(content)
     counts = counts_of(answers, form)
+    chance = {str(length): likeliest_answer(name, length) for length in dict.fromkeys(count.length for count in counts)}
     return {
         "run": hash_of(content),
         "model": lm.name,
@@ -103,7 +114,7 @@ def _asked(lm: LanguageModel, content: Mapping[str, Any], recipe: Recipe, answer
         "seed": recipe.seed,
         "lengths": list(content["lengths"]),
         "batch": recipe.batch,
-        "chance": {count.question: {} for count in counts},
+        "chance": {count.question: chance if count.question in ("answer", ALL) else {} for count in counts},
         "counts": [count.to_json() for count in counts],
         "turns": loop_errors(answers),
         "versions": versions(),

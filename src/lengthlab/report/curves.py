@@ -13,7 +13,7 @@ from lengthlab.errors import LabError, explain
 from lengthlab.store import Folder
 from lengthlab.store.garbage_collection import uncollected
 from lengthlab.store.index import Indexes
-from lengthlab.store.rows import ALL, NO_RESULT, OLD_ALL, Row, rows_in
+from lengthlab.store.rows import ALL, NO_RESULT, OLD_ALL, Count, Row, rows_in
 from lengthlab.store.settings import called
 
 
@@ -71,6 +71,13 @@ class Curve:
     def _by_place(self) -> dict[tuple[int, str], Row]:
         """The first, where there are two."""
         return {(row.length, row.question): row for row in reversed(self.rows)}
+
+
+def curve_of_part(curve: Curve, part: str, counts: Sequence[Count], chance: Mapping[str, Any]) -> Curve:
+    """The same run on one task of its mixture alone."""
+    names = {name: getattr(curve.first, name) for name in ("model", "training", "seed", "run")}
+    rows = tuple(Row(**vars(count), **names, task=f"{curve.first.task}, {part} alone") for count in counts)
+    return replace(curve, rows=rows, chance=_chance(dict(chance)), portrait={})
 
 
 @uncollected()

@@ -11,10 +11,12 @@ from string import ascii_lowercase
 from typing import Any
 
 from lengthlab.errors import LabError, nearest, require, require_whole
-from lengthlab.rules.exercise import EXERCISES, LONGEST, Inputs
+from lengthlab.rules.exercise import EXERCISES, LONGEST, Inputs, is_own
+from lengthlab.rules.guess import SETTLED, commonest
+from lengthlab.rules.parameters import own_inputs, some_digits
 from lengthlab.rules.program import draw_program
 from lengthlab.rules.rule import STEPS, Rule
-from lengthlab.rules.step import Value
+from lengthlab.rules.step import Value, shown
 from lengthlab.rules.text import answer_text, prompt_text
 from lengthlab.rules.wording import check_form
 
@@ -31,21 +33,21 @@ class Subject:
 
 
 def subject(name: str) -> Subject:
-    """One of our rules, `programs`, or a function of a file, `my_rule.py:name`, each parameter of which is a list of n digits.
+    """One of our rules, `programs`, or a function of a file, `my_rule.py:name`, whose parameters say by their types what each
+    is given (parameters.py).
 
     >>> subject("programms")
     Traceback (most recent call last):
     lengthlab.errors.LabError: there is no rule 'programms'; did you mean 'programs'? (Your own: my_rule.py:name)
     """
     if name == PROGRAMS:
-        return Subject(_some_program, lambda n, random: (_digits(n, random), _digits(n, random)), shows=True)
+        return Subject(_some_program, lambda n, random: (some_digits(n, random), some_digits(n, random)), shows=True)
     if name in EXERCISES:
         return Subject(lambda random: EXERCISES[name].rule, EXERCISES[name].inputs)
-    file, colon, function = name.rpartition(":")
-    if not colon:
+    if not is_own(name):
         raise LabError(f"there is no rule '{name}'; {nearest(name, (*EXERCISES, PROGRAMS))} (Your own: my_rule.py:name)")
-    own = Rule.from_file(Path(file), function)
-    return Subject(lambda random: own, lambda n, random: tuple(_digits(n, random) for _ in own.parameters), shows=True)
+    own = Rule.from_reference(name)
+    return Subject(lambda random: own, own_inputs(own), shows=True)
 
 
 def rows(
@@ -88,6 +90,23 @@ def ruled_rows(
             yield rule, row
 
 
+def likeliest_answer(name: str, length: int) -> float:
+    """How often a blind guess of the answer is right; counted on samples where it is not known.
+
+    >>> likeliest_answer("coin-flips", 5), round(likeliest_answer("programs", 5), 2)
+    (0.5, 0.03)
+    """
+    if name in EXERCISES:
+        return EXERCISES[name].likeliest_answer(length)
+    drawn, settled = subject(name), min(length, SETTLED)
+
+    def answer(random: Random) -> str:
+        rule = drawn.rule(random)
+        return shown(rule.trace(*drawn.inputs(settled, random)).answer)
+
+    return commonest(answer)
+
+
 def write_rows(path: Path, wanted: Iterator[dict[str, Any]]) -> int:
     """Write them to a file, whole or not at all; how many there were."""
     half, count = path.with_name(f"{path.name}.part"), 0
@@ -106,10 +125,6 @@ def _some_program(random: Random) -> Rule:
     """A program whose lists have names that mean nothing, as in Meta-RFFT (arXiv 2502.11525)."""
     one, other = ("".join(random.choices(ascii_lowercase, k=3)) for _ in range(2))
     return draw_program(random).rule((f"{one}_1", f"{other}_2"))
-
-
-def _digits(n: int, random: Random) -> list[int]:
-    return random.choices(range(10), k=n)
 
 
 def _plain(value: Value) -> Any:

@@ -64,8 +64,12 @@ def two_numbers(n: int, random: Random, base: int = 10) -> tuple[list[int], list
     return (one, other) if random.random() < 0.5 else (other, one)
 
 
+def draw_word(random: Random) -> str:
+    return "".join(random.choices(LETTERS, k=random.randint(*WORD)))
+
+
 def some_words(n: int, random: Random) -> tuple[list[str]]:
-    return (["".join(random.choices(LETTERS, k=random.randint(*WORD))) for _ in range(n)],)
+    return ([draw_word(random) for _ in range(n)],)
 
 
 def some_flips(n: int, random: Random) -> tuple[list[bool]]:
@@ -86,7 +90,8 @@ def _pair_share(n: int, base: int) -> float:
     return _number_share(n, base) / base / (2 * n if n > 1 else 1)
 
 
-def _words_share(n: int) -> float:
+def words_share(n: int) -> float:
+    """Of the likeliest n words: those of the fewest letters."""
     return float(len(LETTERS) ** WORD[0] * (WORD[1] - WORD[0] + 1)) ** -n
 
 
@@ -106,9 +111,7 @@ EXERCISES = {
     "base-9": Exercise(
         _rule("base_9"), partial(two_numbers, base=9), partial(_number_share, base=9), partial(_pair_share, base=9)
     ),
-    "last-letters": Exercise(
-        _rule("last_letters"), some_words, lambda n: float(len(LETTERS)) ** -n, _words_share, letters=True
-    ),
+    "last-letters": Exercise(_rule("last_letters"), some_words, lambda n: float(len(LETTERS)) ** -n, words_share, letters=True),
     "coin-flips": Exercise(_rule("coin_flips"), some_flips, lambda n: 0.5, lambda n: 0.5**n),
     "digit-sum": Exercise(_rule("digit_sum"), one_number, lambda n: 0.1 if n == 1 else 1 / 9, _number_share),
 }
@@ -124,3 +127,12 @@ def exercise(name: str) -> Exercise:
     if name not in EXERCISES:
         raise LabError(f"there is no rule '{name}'; {nearest(name, EXERCISES)}")
     return EXERCISES[name]
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is of a user's file.
+
+    >>> is_own("my_rule.py:merge"), is_own("my_rule.py"), is_own("addition")
+    (True, True, False)
+    """
+    return name not in EXERCISES and (":" in name or name.endswith(".py"))

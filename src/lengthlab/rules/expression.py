@@ -36,7 +36,7 @@ COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda x, xs: x in xs,
     ast.NotIn: lambda x, xs: x not in xs,
 }
-CALLED: dict[str, Callable[..., Any]] = {"len": len, "min": min, "max": max, "sum": sum, "abs": abs}
+CALLED: dict[str, Callable[..., Any]] = {"len": len, "min": min, "max": max, "sum": sum, "abs": abs, "sorted": sorted}
 
 
 @dataclass(slots=True)
@@ -112,8 +112,8 @@ def _element(base: Expression, place: ast.expr) -> Expression:
     if not isinstance(place, ast.Slice):
         at = expression(place)
         return lambda frame: base(frame)[at(frame)]
-    low, high = (expression(end) if end else None for end in (place.lower, place.upper))
-    return lambda frame: base(frame)[slice(low and low(frame), high and high(frame))]
+    low, high, step = (expression(end) if end else None for end in (place.lower, place.upper, place.step))
+    return lambda frame: base(frame)[slice(low and low(frame), high and high(frame), step and step(frame))]
 
 
 def _together(values: list[ast.expr], either: bool) -> Expression:

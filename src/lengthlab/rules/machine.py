@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from lengthlab.errors import LabError
 from lengthlab.rules.expression import Expression, Frame, a_list, combined, expression, in_range, scalar, variable
 from lengthlab.rules.names import changed_by, names_in, popped_in, read_by
 from lengthlab.rules.step import TO_COME, Kind, Step, Value, kept
+from lengthlab.rules.subset import is_call
 
-Statement = Callable[[Frame], bool]
-"""Carries a statement out; true if it returned."""
+Leave = Literal["", "return", "break", "continue"]
+"""How a statement leaves the block that it is in; empty where the next one follows."""
+Statement = Callable[[Frame], Leave]
+"""Carries a statement out."""
 
 WRONG = (IndexError, TypeError, ValueError, ZeroDivisionError)
 """What Python says of an operation that cannot be."""
@@ -40,11 +43,11 @@ class Machine:
     def _block(self, body: Sequence[ast.stmt]) -> Statement:
         statements = [self._statement(each) for each in body]
 
-        def run(frame: Frame) -> bool:
-            for statement in statements:  # noqa: SIM110 - any() would make a generator of every block
-                if statement(frame):
-                    return True
-            return False
+        def run(frame: Frame) -> Leave:
+            for statement in statements:
+                if leave := statement(frame):
+                    return leave
+            return ""
 
         return run
 
@@ -58,14 +61,18 @@ class Machine:
                 return self._for(node)
             case ast.Return(value=ast.expr() as value):
                 return self._return(node, expression(value))
+            case ast.Break():
+                return self._jump(node, "break")
+            case ast.Continue():
+                return self._jump(node, "continue")
         act, reads, changed, line = _action(node), read_by(node), changed_by(node), node.lineno
 
-        def run(frame: Frame) -> bool:
+        def run(frame: Frame) -> Leave:
             frame.line = line
             before = _now(frame, reads)
             act(frame)
             self._keep(frame, line, "set", before, _now(frame, changed), None)
-            return False
+            return ""
 
         return run
 
@@ -73,7 +80,7 @@ class Machine:
         test, reads, changed = expression(node.test), names_in(node.test), popped_in(node.test)
         yes, no, line = self._block(node.body), self._block(node.orelse), node.lineno
 
-        def run(frame: Frame) -> bool:
+        def run(frame: Frame) -> Leave:
             frame.line = line
             before = _now(frame, reads)
             holds = bool(test(frame))
@@ -86,7 +93,7 @@ class Machine:
         test, reads, changed = expression(node.test), names_in(node.test), popped_in(node.test)
         body, line = self._block(node.body), node.lineno
 
-        def run(frame: Frame) -> bool:
+        def run(frame: Frame) -> Leave:
             frame.turning[line] = 0
             while True:
                 frame.line = line
@@ -94,20 +101,24 @@ class Machine:
                 holds = bool(test(frame))
                 self._keep(frame, line, "while", before, _now(frame, changed), holds)
                 if not holds:
-                    del frame.turning[line]
-                    return False
+                    break
                 frame.turning[line] += 1
-                if body(frame):
-                    return True
+                leave = body(frame)
+                if leave == "return":
+                    return leave
+                if leave == "break":
+                    break
+            del frame.turning[line]
+            return ""
 
         return run
 
     def _for(self, node: ast.For) -> Statement:
         over, body, line = _sequence(node.iter), self._block(node.body), node.lineno
-        assert isinstance(node.target, ast.Name)
-        name = node.target.id
+        numbered = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        names = [each.id for each in numbered if isinstance(each, ast.Name)]
 
-        def run(frame: Frame) -> bool:
+        def run(frame: Frame) -> Leave:
             frame.line = line
             sequence, place = over(frame), 0
             frame.turning[line] = 0
@@ -117,25 +128,40 @@ class Machine:
                 before = ((TO_COME, left if isinstance(left, str) else tuple(left)),)
                 if not left:
                     self._keep(frame, line, "for", before, (), False)
-                    del frame.turning[line]
-                    return False
-                frame.variables[name] = left[0]
-                self._keep(frame, line, "for", before, ((name, left[0]),), True)
+                    break
+                given = (*zip(names, (place, left[0])[-len(names) :], strict=True),)
+                frame.variables.update(given)
+                self._keep(frame, line, "for", before, given, True)
                 frame.turning[line] += 1
-                if body(frame):
-                    return True
+                leave = body(frame)
+                if leave == "return":
+                    return leave
+                if leave == "break":
+                    break
                 place += 1
+            del frame.turning[line]
+            return ""
 
         return run
 
     def _return(self, node: ast.Return, value: Expression) -> Statement:
         reads, line = names_in(node), node.lineno
 
-        def run(frame: Frame) -> bool:
+        def run(frame: Frame) -> Leave:
             frame.line = line
             before = _now(frame, reads)
             self._keep(frame, line, "return", before, (), kept(value(frame)))
-            return True
+            return "return"
+
+        return run
+
+    def _jump(self, node: ast.stmt, leave: Literal["break", "continue"]) -> Statement:
+        line = node.lineno
+
+        def run(frame: Frame) -> Leave:
+            frame.line = line
+            self._keep(frame, line, leave, (), (), next(reversed(frame.turning)))  # the innermost loop began last
+            return leave
 
         return run
 
@@ -157,6 +183,8 @@ class Machine:
 def _action(node: ast.stmt) -> Callable[[Frame], None]:
     """What a statement without blocks does."""
     match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            return _assignments(targets, [expression(each) for each in values])
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             return _assignment(name, expression(value))
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=place)], value=value):
@@ -173,13 +201,46 @@ def _action(node: ast.stmt) -> Callable[[Frame], None]:
 def _assignment(name: str, value: Expression) -> Callable[[Frame], None]:
     def act(frame: Frame) -> None:
         found = value(frame)
-        if type(found) is list:
-            for other, held in frame.variables.items():
-                if held is found and other != name:
-                    raise ValueError(f"one list would have two names, '{other}' and '{name}': copy it, {name} = {other}[:]")
         frame.variables[name] = found
+        _require_own(frame, name, found)
 
     return act
+
+
+def _require_own(frame: Frame, name: str, found: Any) -> None:
+    """Refuse a list that another variable holds, too."""
+    if type(found) is list:
+        for other, held in frame.variables.items():
+            if held is found and other != name:
+                raise ValueError(f"one list would have two names, '{other}' and '{name}': copy it, {name} = {other}[:]")
+
+
+def _assignments(targets: Sequence[ast.expr], values: Sequence[Expression]) -> Callable[[Frame], None]:
+    """All values are there before the first is given to anything."""
+    puts = [_put(target) for target in targets]
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+
+    def act(frame: Frame) -> None:
+        found = [value(frame) for value in values]
+        for put, each in zip(puts, found, strict=True):
+            put(frame, each)
+        for name in names:
+            _require_own(frame, name, frame.variables[name])
+
+    return act
+
+
+def _put(target: ast.expr) -> Callable[[Frame, Any], None]:
+    if isinstance(target, ast.Name):
+        name = target.id
+        return lambda frame, found: frame.variables.update({name: found})
+    assert isinstance(target, ast.Subscript)
+    xs, place = expression(target.value), expression(target.slice)
+
+    def put(frame: Frame, found: Any) -> None:
+        a_list(xs(frame))[place(frame)] = scalar(found)
+
+    return put
 
 
 def _placement(name: str, place: Expression, value: Expression) -> Callable[[Frame], None]:
@@ -219,7 +280,9 @@ def _method(name: str, method: str, args: Sequence[Expression]) -> Callable[[Fra
 
 def _sequence(node: ast.expr) -> Expression:
     """What a `for` loop goes through."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"):
+    if isinstance(node, ast.Call) and is_call(node, "enumerate"):
+        return expression(node.args[0])
+    if not (isinstance(node, ast.Call) and is_call(node, "range")):
         return expression(node)
     args = [expression(each) for each in node.args]
 

@@ -30,14 +30,13 @@ def popped_in(node: ast.AST) -> tuple[str, ...]:
 def changed_by(node: ast.stmt) -> tuple[str, ...]:
     """The variables that a statement without blocks changes, the one it is about first.
 
-    >>> changed_by(ast.parse("n = xs.pop()").body[0]), changed_by(ast.parse("xs[0] = n").body[0])
-    (('n', 'xs'), ('xs',))
+    >>> changed_by(ast.parse("n = xs.pop()").body[0]), changed_by(ast.parse("xs[0], n = n, 1").body[0])
+    (('n', 'xs'), ('xs', 'n'))
     """
     match node:
         case ast.Assign(targets=[target]) | ast.AugAssign(target=target):
-            base = target.value if isinstance(target, ast.Subscript) else target
-            assert isinstance(base, ast.Name)
-            return _unique(base.id, *popped_in(node))
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            return _unique(*map(_base, targets), *popped_in(node))
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
             return _unique(name, *popped_in(node))
     raise AssertionError(ast.dump(node))
@@ -49,8 +48,15 @@ def read_by(node: ast.stmt) -> tuple[str, ...]:
     >>> read_by(ast.parse("xs.append(n)").body[0]), read_by(ast.parse("n += 1").body[0])
     (('xs', 'n'), ('n',))
     """
-    in_place = not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name))
+    in_place = not (isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Name, ast.Tuple)))
     return _unique(*(changed_by(node)[:1] if in_place else ()), *names_in(node))
+
+
+def _base(target: ast.expr) -> str:
+    """The variable that is changed where something is assigned."""
+    base = target.value if isinstance(target, ast.Subscript) else target
+    assert isinstance(base, ast.Name)
+    return base.id
 
 
 def _pops(node: ast.AST) -> Iterator[str]:

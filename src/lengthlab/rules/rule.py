@@ -24,6 +24,7 @@ STEPS = 10_000
 @dataclass(frozen=True)
 class Rule:
     """`source` is the text of one function; which Python it may be is said in subset.py. Lines count from its `def`.
+    `types` are those of its parameters, as they were written, "" where none was; they are no part of what is told.
 
     >>> rule = Rule.of("def double(xs):\\n    ys = []\\n    while xs:\\n        ys.append(2 * xs.pop(0))\\n    return ys")
     >>> trace = rule.trace([3, 4])
@@ -35,27 +36,36 @@ class Rule:
 
     name: str
     source: str
+    types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self.function)
+        require(
+            len(self.types) in (0, len(self.parameters)),
+            f"rule '{self.name}' has {len(self.parameters)} parameters, and {len(self.types)} types",
+        )
 
     @classmethod
     def of(cls, source: str, name: str | None = None) -> Rule:
         """The function of that name in a text, or the only one; what else is there is not looked at."""
         text = dedent(source)
-        try:
-            functions = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-            raise LabError(f"the text of a rule is not Python: {getattr(error, 'msg', error)}{line}") from None
+        functions = {each.name: each for each in _parsed(text).body if isinstance(each, ast.FunctionDef)}
         require(bool(functions), "the text of a rule has no function: a rule is one, def name(xs): …")
         if name is None:
             require(len(functions) == 1, f"the text has several functions: say which of {', '.join(functions)}")
             name = next(iter(functions))
         require(name in functions, f"no function is called '{name}'; {nearest(name, functions)}")
-        rule = cls(name, _lines(functions[name], text))
-        check(rule.function)
-        return rule
+        types = tuple(_type(each) for each in functions[name].args.args)
+        return cls(name, _lines(functions[name], text), types)
 
     @classmethod
-    def from_file(cls, path: Path, name: str) -> Rule:
+    def from_reference(cls, reference: str, folder: Path = Path()) -> Rule:
+        """What `my_rule.py:name` names, the file looked up from a folder; of a file with one function, its name is enough."""
+        file, colon, name = reference.rpartition(":")
+        return cls.from_file(folder / file, name) if colon else cls.from_file(folder / reference)
+
+    @classmethod
+    def from_file(cls, path: Path, name: str | None = None) -> Rule:
         """A function of a file, which is read and not imported."""
         try:
             return cls.of(read_text(path), name)
@@ -65,9 +75,10 @@ class Rule:
     @cached_property
     def function(self) -> ast.FunctionDef:
         """Its syntax tree."""
-        (function,) = ast.parse(self.source).body
-        assert isinstance(function, ast.FunctionDef)
-        return function
+        found = _parsed(self.source).body
+        if len(found) != 1 or not isinstance(found[0], ast.FunctionDef) or found[0].name != self.name:
+            raise LabError(f"the text of rule '{self.name}' is not that of one function of this name")
+        return found[0]
 
     @cached_property
     def _machine(self) -> Machine:
@@ -122,6 +133,14 @@ class Rule:
         return Trace(given, tuple(frame.steps))
 
 
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        raise LabError(f"the text of a rule is not Python: {getattr(error, 'msg', error)}{line}") from None
+
+
 def _lines(function: ast.FunctionDef, text: str) -> str:
     """The lines of a function, without comments on lines of their own, empty ones, types and a text at its top."""
     body = function.body
@@ -138,6 +157,17 @@ def _lines(function: ast.FunctionDef, text: str) -> str:
     chosen = [number for number in lines if number >= function.lineno and number not in skipped]
     written = [untyped.get(number, lines[number]).rstrip() for number in chosen]
     return "\n".join(line for line in written if line and not line.lstrip().startswith("#"))
+
+
+def _type(parameter: ast.arg) -> str:
+    """What stands behind the colon of a parameter, in quotes or without."""
+    match parameter.annotation:
+        case None:
+            return ""
+        case ast.Constant(value=str() as text):
+            return text
+        case other:
+            return ast.unparse(other)
 
 
 def _bare(arguments: ast.arguments) -> ast.arguments:

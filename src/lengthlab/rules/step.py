@@ -9,9 +9,10 @@ Scalar = int | str
 """A whole number, a truth value (which Python counts among whole numbers) or a text."""
 Value = Scalar | tuple[Scalar, ...]
 """What a variable holds, kept: a list is a tuple here, so that nobody changes it afterwards."""
-Kind = Literal["set", "if", "while", "for", "return"]
+Kind = Literal["set", "if", "while", "for", "break", "continue", "return"]
 
 LOOPS = ("while", "for")
+JUMPS = ("break", "continue")
 TO_COME = "to come"
 """What a `for` loop has still to go through stands beside its variables under this name, which no variable can have."""
 
@@ -20,8 +21,9 @@ class Step(NamedTuple):
     """One line, carried out once.
 
     `before` are the variables that it reads, as they were, `after` those that it changes, as they are then. `value` is what a
-    condition comes to (does the loop take a turn?), or what is returned. `notes` are sums worked out and parts of a condition,
-    written with the values in the place of the names; they are there if the rule was traced with them.
+    condition comes to (does the loop take a turn?), what is returned, or the line of the loop that `break` or `continue` is of.
+    `notes` are sums worked out and parts of a condition, written with the values in the place of the names; they are there if
+    the rule was traced with them.
     """
 
     line: int

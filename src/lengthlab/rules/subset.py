@@ -1,13 +1,14 @@
 """Which Python a rule may be written in, so that it can be carried out line by line without running anybody's code.
 
     values       whole numbers, True and False, texts, lists of these (no lists in lists)
-    statements   x = …, x += …, xs[i] = …, xs.append(…), if / elif / else, while, for x in …, return …
-    lists        xs[i], xs[i:j]; pop, also in expressions; insert, append, extend, reverse, sort, remove, clear
+    statements   x = …, x += …, xs[i] = …, x, y = …, …, xs.append(…), if / elif / else, while, for x in …, for i, x in
+                 enumerate(xs), break, continue, return …
+    lists        xs[i], xs[i:j], xs[i:j:k]; pop, also in expressions; insert, append, extend, reverse, sort, remove, clear
     expressions  + - * // %, == != < <= > >=, in, and, or, not, a if c else b
-    functions    len, min, max, sum, abs; range in the head of a for loop
+    functions    len, min, max, sum, abs, sorted; range in the head of a for loop
 
-Nothing else is: no imports, attributes, other calls, functions in functions, loops with else, break or continue. A statement
-stands on one line, because a line is what a trace recites; `if xs: xs.pop(0)` may. A text at the top is no part of the rule.
+Nothing else is: no imports, attributes, other calls, functions in functions, loops with else. A statement stands on one line,
+because a line is what a trace recites; `if xs: xs.pop(0)` may. A text at the top is no part of the rule.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NoReturn
 
 from lengthlab.errors import LabError, cut
 
-FUNCTIONS = ("len", "min", "max", "sum", "abs")
+FUNCTIONS = ("len", "min", "max", "sum", "abs", "sorted")
 METHODS = ("pop", "insert", "append", "extend", "reverse", "sort", "remove", "clear")
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
@@ -46,10 +47,13 @@ def check(function: ast.FunctionDef) -> None:
         _check_statement(statement, function.name, 0)
 
 
-def _check_statement(node: ast.stmt, rule: str, depth: int) -> None:
+def _check_statement(node: ast.stmt, rule: str, depth: int, looped: bool = False) -> None:
     if depth > DEEPEST:
         raise LabError(f"rule '{rule}', line {node.lineno}: blocks in blocks, more than {DEEPEST} deep")
+    heads: list[ast.expr] = []
     match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+            heads = [*values, *(inner for each in targets for inner in _target(each, node, rule))]
         case ast.Assign(targets=[target], value=value) | ast.AugAssign(target=target, value=value):
             heads = [value, *_target(target, node, rule)]
             if isinstance(node, ast.AugAssign) and not isinstance(node.op, OPERATORS):
@@ -59,8 +63,15 @@ def _check_statement(node: ast.stmt, rule: str, depth: int) -> None:
                 _refuse(node, rule)
         case ast.If(test=test) | ast.While(test=test, orelse=[]):
             heads = [test]
+        case ast.For(target=ast.Tuple(elts=[ast.Name(), ast.Name()]), iter=ast.Call(args=[over]) as call, orelse=[]):
+            if not is_call(call, "enumerate"):
+                _refuse(node, rule)
+            heads = [over]
         case ast.For(target=ast.Name(), iter=over, orelse=[]):
-            heads = [*over.args] if _is_range(over) and isinstance(over, ast.Call) else [over]
+            heads = [*over.args] if isinstance(over, ast.Call) and is_call(over, "range") else [over]
+        case ast.Break() | ast.Continue():
+            if not looped:
+                _refuse(node, rule)
         case ast.Return(value=ast.expr() as value):
             heads = [value]
         case _:
@@ -70,7 +81,7 @@ def _check_statement(node: ast.stmt, rule: str, depth: int) -> None:
     for head in heads:
         _check_expression(head, rule, 0)
     for inner in blocks(node):
-        _check_statement(inner, rule, depth + 1)
+        _check_statement(inner, rule, depth + 1, looped or isinstance(node, (ast.While, ast.For)))
 
 
 def _target(target: ast.expr, node: ast.stmt, rule: str) -> list[ast.expr]:
@@ -88,8 +99,6 @@ def _check_expression(node: ast.AST, rule: str, depth: int) -> None:
     match node:
         case ast.Constant(value=int() | str()):
             pass
-        case ast.Slice(step=ast.expr()):
-            _refuse(node, rule)
         case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS:
             for each in node.args:
                 _check_expression(each, rule, depth + 1)
@@ -117,8 +126,9 @@ def blocks(node: ast.AST) -> Iterator[ast.stmt]:
     yield from getattr(node, "orelse", [])
 
 
-def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range" and not node.keywords
+def is_call(node: ast.expr, name: str) -> bool:
+    """Whether an expression calls a function of that name, without keywords."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name and not node.keywords
 
 
 def _last_line(node: ast.expr) -> int:

@@ -21,6 +21,7 @@ ASKED = {
 }
 ANSWER = "The answer is "
 BEGINS = " of this loop begins."
+LEFT = {"break": "The loop ends.", "continue": "The turn ends."}
 
 
 def prompt_text(rule: Rule, trace: Trace, form: str, with_rule: bool | None = None) -> str:
@@ -70,6 +71,10 @@ def _told(step: Step, rule: Rule, turns: dict[int, int]) -> str:
     line = f"Line {step.line}, `{rule.lines[step.line - 1].strip()}`"
     notes = "".join(f" {note}." for note in step.notes)
     now = f" Now {_listed(step.after)}." if step.after else ""
+    if step.kind in LEFT:
+        if step.kind == "break":
+            turns[int(str(step.value))] = 0
+        return f"{line} {LEFT[step.kind]}"
     if step.kind in ("set", "return"):
         return f"{line}{f'{read}.' if read else ''}{notes}{now}"
     told = f"{read}{f'.{notes} So' if notes else ''} the condition is {step.value}." if step.kind != "for" else f"{read}."

@@ -14,6 +14,7 @@ on: the line, and the values that are handed from turn to turn. The direct answe
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +24,7 @@ from lengthlab.errors import LabError, nearest
 from lengthlab.rules.exercise import LETTERS
 from lengthlab.rules.pointers import POINTER
 from lengthlab.rules.rule import Rule
-from lengthlab.rules.step import LOOPS, TO_COME, Scalar, Step, Trace, Value
+from lengthlab.rules.step import JUMPS, LOOPS, TO_COME, Scalar, Step, Trace, Value
 
 Form = Literal["direct", "scratchpad", "trace"]
 FORMS: tuple[str, ...] = get_args(Form)
@@ -49,6 +50,16 @@ def vocabulary(rule: Rule, letters: bool) -> tuple[str, ...]:
     lines = (line_word(number) for number in range(1, len(rule.lines) + 1))
     names = (name_word(name) for name in (TO_COME, *rule.names) if name != TO_COME or rule.loops)
     return (*MARKS, *SMALL, *TRUTH, *(LETTERS if letters else ()), *lines, *names)
+
+
+def has_letters(rule: Rule) -> bool:
+    """Whether texts may come up in a rule.
+
+    >>> has_letters(Rule.of("def last(xs: list[str]):\\n    return xs[-1]"))
+    True
+    """
+    written = (each.value for each in ast.walk(rule.function) if isinstance(each, ast.Constant))
+    return any("str" in each for each in rule.types) or any(isinstance(each, str) for each in written)
 
 
 @cache
@@ -145,6 +156,8 @@ class Wording:
             assert value is not None
             words.append(RETURN)
             words += value_words(value)
+            return
+        if kind in JUMPS:  # the line says it
             return
         if kind != "set":
             words += (ASKED, TRUTH[bool(value)])

@@ -20,6 +20,7 @@ from lengthlab.errors import LabError, a_kind, cut, explain, nearest, require
 from lengthlab.models.model import AnyModel
 from lengthlab.models.module import VOCABULARY, Module, makes_module, needs_vocabulary
 from lengthlab.registry import kind_of, look_up, registered, word_for
+from lengthlab.rules import Rule
 from lengthlab.spec import source
 from lengthlab.spec.hints import argument_hints, fits, is_protocol, item_hint, members_of, missing_of, words_for
 from lengthlab.spec.schedule import Epochs
@@ -116,6 +117,8 @@ def read(value: Any, hint: Any, where: str, folder: Path, default: Any = None) -
         return _table(value, members, kinds, where, folder, default)
     if isinstance(value, list):
         return _list(value, members, where, folder)
+    if isinstance(value, str) and Rule in members:  # a file with a rule is read, and not run as others are
+        return Rule.from_reference(value, folder) if source.is_reference(value) else value
     if kinds and not any(fits(value, each) for each in members if each is not str):
         data = [each for each in members if is_dataclass(each)]
         require(

@@ -73,10 +73,22 @@ def name_runs(contents: Mapping[str, Content]) -> Names:
         distinct.setdefault(kinds[run], content)
     settings = {kind: dict(_flat(LEFT_OUT | _versioned(content, distinct))) for kind, content in distinct.items()}
     chosen = _columns(settings)
-    values = {kind: tuple(own.get(path) for path in chosen.values()) for kind, own in settings.items()}
+    values = _numbered({kind: tuple(own.get(path) for path in chosen.values()) for kind, own in settings.items()})
     names = {kind: _name(chosen, values[kind]) or _usual(settings[kind]) for kind in settings}
     named = {run: names[kind] for run, kind in kinds.items()}
     return Names(tuple(chosen), {run: values[kind] for run, kind in kinds.items()}, _labelled(named, contents))
+
+
+def _numbered(values: Mapping[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
+    """With the text of a rule, which has several lines, as its version: the first that is seen is 1."""
+    texts = [[each for each in dict.fromkeys(column) if isinstance(each, str)] for column in zip(*values.values(), strict=True)]
+    return {
+        kind: tuple(
+            f"version {known.index(each) + 1}" if isinstance(each, str) and "\n" in each else each
+            for each, known in zip(own, texts, strict=True)
+        )
+        for kind, own in values.items()
+    }
 
 
 def shown(value: Value) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lengthlab.registry import register_all
+from lengthlab.rules.rule import Rule as Rule
 from lengthlab.tasks.addition import Addition as Addition
 from lengthlab.tasks.addition import multi_addition as multi_addition
 from lengthlab.tasks.association import CarryOnly as CarryOnly
@@ -69,6 +70,7 @@ from lengthlab.tasks.rules import base_9_rule as base_9_rule
 from lengthlab.tasks.rules import coin_flips_rule as coin_flips_rule
 from lengthlab.tasks.rules import digit_sum_rule as digit_sum_rule
 from lengthlab.tasks.rules import last_letters_rule as last_letters_rule
+from lengthlab.tasks.rules import own_rule as own_rule
 from lengthlab.tasks.running_product import RunningProduct as RunningProduct
 from lengthlab.tasks.running_sum import RunningSum as RunningSum
 from lengthlab.tasks.shifted_reverse import ShiftedReverse as ShiftedReverse
@@ -112,6 +114,7 @@ RULES: dict[str, Callable[..., Task]] = {
     "rule-digit-sum": digit_sum_rule,
     "rule-programs": RulePrograms,
     "rule-pointers": RulePointers,
+    "rule": own_rule,
 }
 HELPERS: dict[str, Callable[..., Task]] = {
     "successor": Successor,
@@ -165,6 +168,7 @@ NAMES: dict[Any, dict[str, Callable[..., Any]]] = {
         **LANGUAGES,
     },
     Automaton: {"automaton": Automaton},
+    Rule: {"rule": Rule},
 }
 """Written out, so that a list of them can be read without torch."""
 

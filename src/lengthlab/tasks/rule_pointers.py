@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Generator, Tensor
 
-from lengthlab.errors import require_whole
+from lengthlab.errors import require, require_whole
 from lengthlab.rules.pointers import POINTER, pointed
+from lengthlab.rules.rule import Rule
 from lengthlab.rules.wording import line_word
 from lengthlab.tasks.batch import Batch
 from lengthlab.tasks.rules import RuleFollowing
@@ -45,7 +46,7 @@ class RulePointers(RuleFollowing):
     0 0 0 0 0 0 0 0 1 2 0 1 2 0 1 2 3 4 5
     """
 
-    rule: str = "coin-flips"
+    rule: str | Rule = "coin-flips"
     ids: int = 48
     random_start: bool = True
 
@@ -55,6 +56,7 @@ class RulePointers(RuleFollowing):
     def __post_init__(self) -> None:
         super().__post_init__()
         pointed(self.exercise.rule)
+        require(not self.exercise.letters, f"task '{self.name}' points to elements of one word: digits or truth values")
         require_whole(self.ids, "task.ids", 3)
 
     @property

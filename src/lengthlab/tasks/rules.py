@@ -22,7 +22,6 @@ Shapes: B samples, T tokens.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -34,12 +33,14 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from lengthlab.errors import require_whole
-from lengthlab.rules.exercise import LONGEST, Exercise, exercise
+from lengthlab.errors import a_kind, require, require_whole
+from lengthlab.rules.exercise import LONGEST, Exercise, exercise, is_own
+from lengthlab.rules.guess import SETTLED, commonest, likeliest_words, own_exercise
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import Ints, NotTogether
 from lengthlab.rules.program import LISTS, MOST, Program, numbered_rule, snippet_words
 from lengthlab.rules.reading import Score, score_words
+from lengthlab.rules.rule import Rule
 from lengthlab.rules.step import Value
 from lengthlab.rules.wording import Form, Wording, check_form, line_of, read_value, vocabulary
 from lengthlab.tasks.alphabet import MARKS
@@ -51,8 +52,6 @@ Sample = tuple[Wording, Sequence[Any]]
 Tokens = tuple[Ints, Ints, Ints]
 
 OUTCOMES = ("result", "enough-turns", "no-extra-turn")
-GUESSED, SETTLED = 2_000, 20
-"""Samples by which the likeliest answer of a program is counted; beyond this length it stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -129,23 +128,33 @@ class RuleTask(Task):
 
 @dataclass(frozen=True)
 class RuleFollowing(RuleTask):
-    """A rule that is always the same, and known by its name: addition, digit by digit.
+    """A rule that is always the same: one of ours by its name (addition, digit by digit), or a function of a user's file,
+    `my_rule.py:merge`, whose text is read here and kept: a run of it needs the file no more.
 
     >>> task = RuleFollowing(form="scratchpad")
     >>> task.solve("<bos> num1: [ 5 9 ] num2: [ 3 ] <sep>".split())["answer"][-16:]
     ('L4', '[', ']', '[', ']', '[', '6', '2', ']', '0', 'return', '[', '6', '2', ']', '<eos>')
     """
 
-    rule: str = "addition"
+    rule: str | Rule = "addition"
     form: Form = "trace"
 
     def __post_init__(self) -> None:
         check_form(self.form)
-        exercise(self.rule)
+        if isinstance(self.rule, str) and is_own(self.rule):
+            object.__setattr__(self, "rule", Rule.from_reference(self.rule))
+        require(isinstance(self.rule, (str, Rule)), f"task.rule must be the name of a rule, not {a_kind(self.rule)}")
+        _ = self.exercise
+
+    def check_length(self, length: int) -> None:
+        """Of a user's rule, one that goes wrong or does not end is refused before training."""
+        super().check_length(length)
+        if isinstance(self.rule, Rule):
+            _tried(self.rule, self.form, length)
 
     @property
     def name(self) -> str:
-        return f"rule-{self.rule}"
+        return f"rule-{self.rule if isinstance(self.rule, str) else self.rule.name}"
 
     @property
     def written(self) -> Form:
@@ -153,7 +162,7 @@ class RuleFollowing(RuleTask):
 
     @property
     def exercise(self) -> Exercise:
-        return exercise(self.rule)
+        return exercise(self.rule) if isinstance(self.rule, str) else own_exercise(self.rule)
 
     @property
     def pointed(self) -> str:
@@ -169,9 +178,13 @@ class RuleFollowing(RuleTask):
         return (*MARKS, *vocabulary(self.exercise.rule, self.exercise.letters))
 
     def chance(self, length: int) -> Mapping[str, float]:
-        """Whoever tells the steps tells the input; for the result alone it takes none."""
-        share = self.exercise.likeliest_answer if self.form == "direct" else self.exercise.likeliest_input
-        return {"answer": share(length), "result": self.exercise.likeliest_answer(length)}
+        """Whoever tells the steps of our rules tells the input; for the result alone it takes none. A user's are counted."""
+        result = self.exercise.likeliest_answer(length)
+        if self.form == "direct":
+            return {"answer": result, "result": result}
+        own = isinstance(self.rule, Rule)
+        whole = likeliest_words(self.rule, self.form, length) if own else self.exercise.likeliest_input(length)
+        return {"answer": whole, "result": result}
 
     def drawn(self, n: int, random: Random) -> Sample:
         return self._wording, self.exercise.inputs(n, random)
@@ -242,6 +255,11 @@ class RulePrograms(RuleTask):
         return Wording(program.rule(), program.words), _inputs(prompt[2 * len(lines) :])
 
 
+def own_rule(rule: str | Rule, form: Form = "trace") -> RuleFollowing:
+    """A rule of your own: a function of a file, `my_rule.py:merge`, which is read and not run."""
+    return RuleFollowing(rule, form)
+
+
 def base_9_rule(form: Form = "trace") -> RuleFollowing:
     """Addition in base 9, digit by digit."""
     return RuleFollowing("base-9", form)
@@ -276,7 +294,18 @@ def _inputs(words: Sequence[str]) -> list[Value]:
 @lru_cache(maxsize=256)
 def _commonest(task: RulePrograms, length: int) -> float:
     """How often the commonest answer comes up."""
-    random = Random(0)
-    samples = (task.drawn(length, random) for _ in range(GUESSED))
-    answers = Counter[Any](wording.rule.trace(*inputs).answer for wording, inputs in samples)
-    return answers.most_common(1)[0][1] / GUESSED
+
+    def answer(random: Random) -> Value:
+        wording, inputs = task.drawn(length, random)
+        return wording.rule.trace(*inputs).answer
+
+    return commonest(answer)
+
+
+@lru_cache(maxsize=4096)
+def _tried(rule: Rule, form: Form, length: int) -> None:
+    """Carry a rule out once at a length, and write down what it says."""
+    trace = rule.trace(*own_exercise(rule).inputs(length, Random(length)))
+    wording = Wording(rule, {})
+    wording.prompt(trace)
+    wording.answer(trace, form)

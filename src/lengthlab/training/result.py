@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +28,9 @@ from lengthlab.training.checkpoint import load_weights
 from lengthlab.training.footprint import require_room_to_measure, streams_at_once
 from lengthlab.training.portrait import portrait
 from lengthlab.training.switches import switched
+
+Chances = dict[str, float | dict[str, float]]
+"""By question; by length, too, where it is not the same at every one."""
 
 
 @dataclass(frozen=True)
@@ -166,13 +169,9 @@ def measure(
         missing = _missing(result, lengths, samples)
         if not missing:
             return result
-        with settled(place):
-            at_once = streams_at_once(result.run, missing, cores(place))
-            network, *copies = [result.network().to(place) for _ in range(at_once)]
-            for length in missing:  # kept one by one: a kill loses one at the most
-                fresh = accuracy(network, task, [length], samples, copies=copies, watch=watch)
-                fresh += outcome_counts(network, task, [length])
-                result = _with(result, length, fresh)
+        for length, fresh in counted(result, task, missing, place, samples, watch):
+            # Kept one by one: a kill loses one at the most.
+            result = _with(result, length, fresh)
         return result
 
 
@@ -180,10 +179,22 @@ def _with(result: Result, length: int, fresh: Sequence[Count]) -> Result:
     """The result with what was measured at a length, in its file, too."""
     kept = [count for count in result.counts if count.length != length]
     counts = tuple(sorted([*kept, *fresh], key=lambda count: count.length))
-    chances = _chances(result.run.task, [count.length for count in counts])
+    chances = chances_of(result.run.task, [count.length for count in counts])
     made = {"counts": [count.to_json() for count in counts], "chance": chances}
     result.folder.write_json("result.json", result.folder.read_json("result.json") | made)
     return replace(result, counts=counts)
+
+
+def counted(
+    result: Result, task: Task, lengths: Sequence[int], place: torch.device, samples: int | Samples, watch: Watch | None
+) -> Iterator[tuple[int, list[Count]]]:
+    """What the network of a run says to a task, length by length."""
+    with settled(place):
+        at_once = streams_at_once(result.run, lengths, cores(place))
+        network, *copies = [result.network().to(place) for _ in range(at_once)]
+        for length in lengths:
+            counts = accuracy(network, task, [length], samples, copies=copies, watch=watch)
+            yield length, counts + outcome_counts(network, task, [length])
 
 
 def write_result(
@@ -210,7 +221,7 @@ def write_result(
             "steps": ends[-1],
             "ends": list(ends),
             "batch": run.batch,
-            "chance": _chances(run.task, [count.length for count in counts]),
+            "chance": chances_of(run.task, [count.length for count in counts]),
             "counts": [count.to_json() for count in counts],
             "seconds": round(seconds, 1),
             "hardware": hardware(device),
@@ -223,10 +234,10 @@ def write_result(
     )
 
 
-def _chances(task: Task, lengths: Sequence[int]) -> dict[str, float | dict[str, float]]:
+def chances_of(task: Task, lengths: Sequence[int]) -> Chances:
     """By question; by length, too, where it is not the same at every one."""
     at = {length: task.chances(length) for length in dict.fromkeys(lengths)}
-    found: dict[str, float | dict[str, float]] = {}
+    found: Chances = {}
     for question in next(iter(at.values()), {}):
         values = {str(length): chance[question] for length, chance in at.items()}
         found[question] = next(iter(values.values())) if len(set(values.values())) == 1 else values

@@ -1,0 +1,67 @@
+"""One task of a mixture, measured alone: what the mixture counts of it comes from few samples, and from none where it is a
+helper that nobody measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lengthlab.device import AUTO, device_named
+from lengthlab.errors import LabError, nearest, refuse_exit, require
+from lengthlab.evaluation.pace import Watch
+from lengthlab.evaluation.samples import USUAL, Samples
+from lengthlab.store import Folder
+from lengthlab.store.rows import Count
+from lengthlab.tasks import Mixture, Task
+from lengthlab.training.footprint import require_room_to_measure
+from lengthlab.training.result import Chances, chances_of, counted, read_result
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """Counts of that task, and how often a guess is right, by question."""
+
+    name: str
+    counts: tuple[Count, ...]
+    chance: Chances
+
+
+def measure_part(
+    folder: Folder,
+    name: str,
+    lengths: Sequence[int],
+    device: str = AUTO,
+    samples: int | Samples = USUAL,
+    trust: bool = False,
+    watch: Watch | None = None,
+) -> PartResult:
+    """A finished run at these lengths, on samples of one task of its mixture. Nothing of it is kept."""
+    with folder.lock(), refuse_exit():
+        require(folder.finished, f"run {folder.id} is not finished: train it first")
+        result = read_result(folder, trust)
+        task = part_of(result.run.task, name, f"run {folder.id}")
+        place = device_named(device)
+        for length in lengths:
+            task.check_length(length)
+        require_room_to_measure(result.run, lengths)
+        measured = counted(result, task, list(dict.fromkeys(lengths)), place, samples, watch)
+        counts = tuple(count for _, found in measured for count in found)
+        chances = chances_of(task, [count.length for count in counts])
+        asked = {count.question for count in counts}
+        return PartResult(name, counts, {question: chance for question, chance in chances.items() if question in asked})
+
+
+def part_of(task: Task, name: str, whose: str) -> Mixture:
+    """One task of a mixture in its words; refused where there is none.
+
+    >>> from lengthlab.tasks import modulo, recall
+    >>> part_of(Mixture((modulo(), recall())), "recal", "run 1")
+    Traceback (most recent call last):
+    lengthlab.errors.LabError: the mixture of run 1 has no task 'recal'; did you mean 'recall'?
+    """
+    if not isinstance(task, Mixture):
+        raise LabError(f"{whose} is of task '{task.name}', which is no mixture and has no parts")
+    names = [each.name for each in task.tasks]
+    require(name in names, f"the mixture of {whose} has no task '{name}'; {nearest(name, names)}")
+    return task.alone(name)
