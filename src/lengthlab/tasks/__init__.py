@@ -64,8 +64,8 @@ from lengthlab.tasks.retrieval import LastRight as LastRight
 from lengthlab.tasks.retrieval import UniqueLeft as UniqueLeft
 from lengthlab.tasks.retrieval import UniqueRight as UniqueRight
 from lengthlab.tasks.rule_pointers import RulePointers as RulePointers
+from lengthlab.tasks.rule_programs import RulePrograms as RulePrograms
 from lengthlab.tasks.rules import RuleFollowing as RuleFollowing
-from lengthlab.tasks.rules import RulePrograms as RulePrograms
 from lengthlab.tasks.rules import base_9_rule as base_9_rule
 from lengthlab.tasks.rules import coin_flips_rule as coin_flips_rule
 from lengthlab.tasks.rules import digit_sum_rule as digit_sum_rule

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -33,16 +33,15 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from lengthlab.errors import a_kind, require, require_whole
+from lengthlab.errors import a_kind, require
 from lengthlab.rules.exercise import LONGEST, Exercise, exercise, is_own
-from lengthlab.rules.guess import SETTLED, commonest, likeliest_words, own_exercise
+from lengthlab.rules.guess import likeliest_words, own_exercise
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import Ints, NotTogether
-from lengthlab.rules.program import LISTS, MOST, Program, numbered_rule, snippet_words
 from lengthlab.rules.reading import Score, score_words
 from lengthlab.rules.rule import Rule
 from lengthlab.rules.step import Value
-from lengthlab.rules.wording import Form, Wording, check_form, line_of, read_value, vocabulary
+from lengthlab.rules.wording import Form, Wording, check_form, read_value, vocabulary
 from lengthlab.tasks.alphabet import MARKS
 from lengthlab.tasks.batch import Batch
 from lengthlab.tasks.task import Task
@@ -190,7 +189,7 @@ class RuleFollowing(RuleTask):
         return self._wording, self.exercise.inputs(n, random)
 
     def told(self, prompt: Sequence[str]) -> Sample:
-        return self._wording, _inputs(prompt)
+        return self._wording, inputs_in(prompt)
 
     def _tokens(self, samples: Sequence[Sample]) -> Tokens:
         inputs = [tuple(given) for _, given in samples]
@@ -199,60 +198,6 @@ class RuleFollowing(RuleTask):
             return write_many(self.exercise.rule, self.form, inputs, self._token, marks, self.pointed)
         except NotTogether:
             return self.one_by_one(samples)
-
-
-@dataclass(frozen=True)
-class RulePrograms(RuleTask):
-    """List programs, made at random: the rule of each sample is another, and stands before its input.
-
-    They are numbered: those from `first` on, so many `programs`. A length n is that of both lists. With `held`, so many others,
-    those that come next, are drawn when it is measured, and none that was trained on.
-
-    >>> task = RulePrograms(form="direct")
-    >>> task.solve("<bos> L3 s2:xs L4 s20:ys xs: [ 1 ] ys: [ 5 6 ] <sep>".split())
-    {'answer': ('return', '[', '1', '6', '5', ']', '<eos>')}
-    """
-
-    form: Form = "trace"
-    first: int = 0
-    programs: int = 1_000
-    held: int = 0
-
-    name = "rule-programs"
-
-    def __post_init__(self) -> None:
-        check_form(self.form)
-        require_whole(self.first, "task.first", 0)
-        require_whole(self.programs, "task.programs", 1)
-        require_whole(self.held, "task.held", 0)
-
-    @property
-    def as_measured(self) -> RulePrograms:
-        return replace(self, first=self.first + self.programs, programs=self.held, held=0) if self.held else self
-
-    @property
-    def written(self) -> Form:
-        return self.form
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        rule = Program(((0, 0),) * MOST).rule()
-        return (*MARKS, *vocabulary(rule, letters=False), *snippet_words())
-
-    def chance(self, length: int) -> Mapping[str, float]:
-        """Of a direct answer, counted on samples: the likeliest is an empty list."""
-        if self.form == "direct":
-            return {"answer": _commonest(self, min(length, SETTLED))}
-        return {"answer": 0.01**length / self.programs}
-
-    def drawn(self, n: int, random: Random) -> Sample:
-        program, rule = numbered_rule(self.first + random.randrange(self.programs))
-        return Wording(rule, program.words), [random.choices(range(10), k=n) for _ in LISTS]
-
-    def told(self, prompt: Sequence[str]) -> Sample:
-        lines = [word for before, word in pairwise(prompt) if line_of(before) is not None]
-        program = Program.of_words(lines)
-        return Wording(program.rule(), program.words), _inputs(prompt[2 * len(lines) :])
 
 
 def own_rule(rule: str | Rule, form: Form = "trace") -> RuleFollowing:
@@ -285,21 +230,10 @@ def _ended(words: Sequence[str]) -> list[str]:
     return list(words[: words.index("<eos>")] if "<eos>" in words else words)
 
 
-def _inputs(words: Sequence[str]) -> list[Value]:
+def inputs_in(words: Sequence[str]) -> list[Value]:
     """The values of a prompt, each of which follows its name."""
     found = (read_value(words[place + 1 :]) for place, word in enumerate(words) if word.endswith(":") and word != ":")
     return [value for value in found if value is not None]
-
-
-@lru_cache(maxsize=256)
-def _commonest(task: RulePrograms, length: int) -> float:
-    """How often the commonest answer comes up."""
-
-    def answer(random: Random) -> Value:
-        wording, inputs = task.drawn(length, random)
-        return wording.rule.trace(*inputs).answer
-
-    return commonest(answer)
 
 
 @lru_cache(maxsize=4096)
