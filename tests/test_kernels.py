@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lengthlab import kernels, models
 from lengthlab.device import settled
+from lengthlab.evaluation.stream import say_in_pieces
 from lengthlab.kernels import sizes
 from lengthlab.models.attention import hierarchical
 from lengthlab.models.layout import PLAIN, Documents, Layout
@@ -68,6 +69,35 @@ def test_linear_and_embedding_are_torchs() -> None:
     x, tokens = drawn(2, 3, 16), torch.randint(7, (2, 9), device=DEVICE)
     assert_same(kernels.linear(x, layer.weight, layer.bias), layer(x), x, *layer.parameters())
     assert_same(kernels.embed(tokens, table.weight), table(tokens), table.weight)
+
+
+def test_linear_and_embedding_take_no_tokens_at_all() -> None:
+    layer, table = nn.Linear(16, 5, device=DEVICE), nn.Embedding(7, 16, device=DEVICE)
+    nothing, no_token = torch.zeros(3, 0, 16, device=DEVICE), torch.zeros(3, 0, dtype=torch.long, device=DEVICE)
+    assert kernels.linear(nothing, layer.weight, layer.bias).shape == (3, 0, 5)
+    assert kernels.embed(no_token, table.weight).shape == (3, 0, 16)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        models.lstm_hsa(32, heads=2, chunk=4, chunks=2),
+        models.lstm_hsa(32, recurrence="mamba2", heads=2, chunk=4, chunks=2, blocks=2),
+        models.transformer(32, heads=2, positions="none", scores="log-n"),
+        models.hybrid_block(32, blocks=1, heads=2),
+    ],
+    ids=["lstm-hsa", "mamba2-hsa", "transformer", "hybrid"],
+)
+def test_a_stream_whose_first_pieces_ask_nothing_is_read_by_kernels(
+    model: models.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    network = model.build(vocabulary=7).to(DEVICE).eval()
+    tokens_BT = torch.randint(7, (2, 40), device=DEVICE)
+    layout = Layout(query_BQ=torch.tensor([[39], [38]], device=DEVICE))
+    by_kernels = say_in_pieces(network, tokens_BT, layout, piece=16)
+    monkeypatch.setattr(kernels, "_on_gpu", lambda x: False)
+    assert torch.equal(by_kernels, say_in_pieces(network, tokens_BT, layout, piece=16))
 
 
 def test_the_recurrence_is_an_lstm_over_each_document() -> None:

@@ -80,7 +80,7 @@ def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
     from lengthlab.kernels.products import Linear
 
     out: Tensor = Linear.apply(x.flatten(0, -2), weight_ED, bias_E)
-    return out.view(*x.shape[:-1], -1)
+    return out.view(*x.shape[:-1], len(weight_ED))
 
 
 def embed(tokens: Tensor, weight_VD: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ def embed(tokens: Tensor, weight_VD: Tensor) -> Tensor:
     from lengthlab.kernels.products import Embedding
 
     out: Tensor = Embedding.apply(tokens.flatten(), weight_VD)
-    return out.view(*tokens.shape, -1)
+    return out.view(*tokens.shape, weight_VD.shape[1])
 
 
 def add_norm(x: Tensor, f: Tensor, norm: nn.LayerNorm) -> Tensor:
