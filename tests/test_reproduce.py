@@ -24,6 +24,7 @@ from lengthlab.experiments.dat import DAT
 from lengthlab.experiments.dat.arms import NOTATION, arm_of
 from lengthlab.experiments.dat.profile import PROFILES, Profile, Recipe
 from lengthlab.experiments.dat.runs import run_of
+from lengthlab.experiments.far import FAR, SCALES
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, Study
 from lengthlab.report.evidence import Wanted, rows_at_hand
@@ -39,6 +40,7 @@ from lengthlab.training.pace import Pace
 from paper_rows import origin, rows_of
 
 ROOT = Path(__file__).parents[1]
+PUBLISHED = PROFILES["short"]
 TINY = Profile(
     "short",
     {("end-to-end",): Recipe(end_to_end(3), batch=4), ("delayed",): Recipe(delayed(2, 2, 2), batch=4)},
@@ -401,6 +403,7 @@ def test_the_commit_is_the_environments_or_else_the_checkouts(
 def test_the_committed_pages_are_what_the_published_rows_come_to(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(PROFILES, "short", PUBLISHED)
     monkeypatch.chdir(tmp_path)
     done = call("reproduce", "--check")
     assert (done.code, done.err) == (0, ""), done.out
@@ -428,6 +431,17 @@ def test_a_committed_page_that_differs_is_named_with_the_command_that_mends_it(
     rows = tmp_path / "published" / "far" / "results.jsonl"
     rows.write_text("".join(line for line in rows.read_text().splitlines(True) if '"gpu"' not in line))
     assert "docs/far/far.md has no published rows; delete it and its figures" in call("reproduce", "far", "--check").out
+
+
+def test_published_rows_of_another_recipe_than_the_study_has_now_are_named(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("reproduce", "far", "--check").code == 0
+    monkeypatch.setitem(SCALES, "gpu", replace(SCALES["gpu"], joint=10_000))
+    done = call("reproduce", "far", "--check")
+    assert done.code == 1
+    arms = [line.split(": ")[1] for line in done.out.splitlines()]
+    assert sorted(arms) == sorted(map(str, FAR.arms))
+    what = "rows of seeds 0, 1, 2 are of another recipe than it has now"
+    assert all(f"{what}; train: lengthlab reproduce far --size gpu --have published" in line for line in done.out.splitlines())
 
 
 def test_a_study_without_rows_or_page_is_not_checked_and_a_page_without_rows_is(

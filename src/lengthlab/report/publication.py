@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 import lengthlab
 from lengthlab.errors import LabError, require
 from lengthlab.experiments.size import Size
-from lengthlab.experiments.study import Section, Study
+from lengthlab.experiments.study import Arm, Section, Study
 from lengthlab.report import provenance, traces
 from lengthlab.report.evidence import PUBLISHED, Evidence, Wanted, read_evidence
 from lengthlab.report.figure import pictures
@@ -18,7 +18,8 @@ from lengthlab.report.page import Page
 from lengthlab.report.results import Results, arm_of, gather
 from lengthlab.report.study_page import study_page
 from lengthlab.store import replace_file
-from lengthlab.store.rows import FILE, as_jsonl
+from lengthlab.store.ids import SHORT
+from lengthlab.store.rows import FILE, Row, as_jsonl
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
@@ -78,8 +79,8 @@ def results_at(
 
 
 def differences(study: Study) -> Iterator[str]:
-    """What the committed pages of a study and their figures say otherwise than its published rows, and how to mend it. Every
-    size that has rows has a page, and no other has.
+    """What the committed pages of a study and their figures say otherwise than its published rows, and how to mend it; and
+    which of these rows are of other runs than the study asks for now. Every size that has rows has a page, and no other has.
     """
     root = Path(lengthlab.__file__).parents[2]
     where = f"{PUBLISHED}/{study.name}"
@@ -94,10 +95,28 @@ def differences(study: Study) -> Iterator[str]:
             found += 1
             command = f"lengthlab reproduce {study.name} --from {PUBLISHED} --size {size.name} --page {page}"
             yield from (f"{told}; run: {command}" for told in _page_differences(results, root / page, root))
+            yield from _outdated(study, size, results.evidence.rows)
         elif (root / page).is_file() or (root / page).with_suffix("").is_dir():
             yield f"{page} has no published rows; delete it and its figures"
     if not found:
         yield f"{where} has no rows of any size of the study"
+
+
+def _outdated(study: Study, size: Size, rows: Iterable[Row]) -> Iterator[str]:
+    """A recipe that was edited after its rows were published: a table would tell the numbers of another one."""
+    trained: dict[Arm, set[tuple[int, str]]] = {}
+    for row in rows:
+        trained.setdefault(arm_of(row), set()).add((row.seed, row.run[:SHORT]))
+    seeds = {seed for runs in trained.values() for seed, _ in runs}
+    asked: dict[Arm, set[tuple[int, str]]] = {}
+    for arm, run in study.runs(size.name, seeds):
+        asked.setdefault(arm, set()).add((run.seed, run.id[:SHORT]))
+    for arm, runs in asked.items():
+        others = sorted({seed for seed, _ in trained.get(arm, set()) - runs})
+        if others:
+            told = ", ".join(map(str, others))
+            again = f"lengthlab reproduce {study.name} --size {size.name} --have {PUBLISHED}"
+            yield f"{PUBLISHED}/{study.name}: {arm}: rows of seeds {told} are of another recipe than it has now; train: {again}"
 
 
 def _page_differences(results: Results, path: Path, root: Path) -> Iterator[str]:
