@@ -296,6 +296,7 @@ BODIES = {
     "with a state": chain(residual(Lstm()), parallel(Lstm(layers=2), Lstm())),
     "with a memory of chunks": lstm_hsa(16, heads=2, chunk=2, chunks=2).body,
     "with keys and values": hybrid_block(16, blocks=1, heads=2).body,
+    "with a look back": hybrid_block(16, blocks=1, heads=2, local=2).body,
     "without one": hybrid_block(16, blocks=1, heads=2, positions="randomized").body,  # these go by the length of the whole
 }
 

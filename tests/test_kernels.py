@@ -85,8 +85,9 @@ def test_linear_and_embedding_take_no_tokens_at_all() -> None:
         models.lstm_hsa(32, recurrence="mamba2", heads=2, chunk=4, chunks=2, blocks=2),
         models.transformer(32, heads=2, positions="none", scores="log-n"),
         models.hybrid_block(32, blocks=1, heads=2),
+        models.hybrid_block(32, blocks=1, heads=2, local=2),
     ],
-    ids=["lstm-hsa", "mamba2-hsa", "transformer", "hybrid"],
+    ids=["lstm-hsa", "mamba2-hsa", "transformer", "hybrid", "hybrid-looking-back"],
 )
 def test_a_stream_whose_first_pieces_ask_nothing_is_read_by_kernels(
     model: models.Model, monkeypatch: pytest.MonkeyPatch

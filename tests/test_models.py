@@ -10,6 +10,7 @@ import cmath
 import math
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -43,10 +44,12 @@ from lengthlab.switch import delay, find
 
 VOCABULARY = 11
 CHOICES = list(product(("rope", "none"), ("none", "log-n")))
-CASES = [("lstm", {})] + [
+CASES: list[tuple[str, dict[str, Any]]] = [("lstm", {})] + [
     (name, {"positions": positions, "scores": scores}) for name in MODELS if name != "lstm" for positions, scores in CHOICES
 ]
-every_model = pytest.mark.parametrize(("name", "choices"), CASES, ids=[" ".join((name, *c.values())) for name, c in CASES])
+CASES += [(name, {"positions": "none", "scores": "log-n", "local": 3}) for name in ("transformer", "hybrid-block")]
+IDS = [" ".join((name, *map(str, choices.values()))) for name, choices in CASES]
+every_model = pytest.mark.parametrize(("name", "choices"), CASES, ids=IDS)
 every_attention = pytest.mark.parametrize(("positions", "scores"), CHOICES)
 quick = settings(max_examples=25)
 
@@ -364,6 +367,19 @@ def test_attention_without_positions_sees_a_set_and_with_rope_an_order() -> None
         assert same(made(x_BTD)[:, -1], made(shuffled_BTD)[:, -1]) is not order_matters
 
 
+def test_a_look_back_tells_attention_without_positions_which_token_stood_before() -> None:
+    tokens_1T = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
+    swapped_1T = torch.tensor([[1, 3, 2, 4, 5, 6, 7]])
+
+    def says(local: int) -> bool:
+        torch.manual_seed(0)
+        network = MODELS["transformer"](width=8, blocks=1, heads=2, positions="none", local=local).build(VOCABULARY).double()
+        return same(network(tokens_1T)[:, -1], network(swapped_1T)[:, -1])
+
+    assert says(0)
+    assert not says(2)
+
+
 def test_a_table_of_angles_made_in_inference_mode_serves_training() -> None:
     made = Attention(2).build(8).double()
     x_BTD = stream(length=23)  # a length no other test uses, since tables are kept by length
@@ -410,6 +426,7 @@ def test_attention_takes_parts_and_names_alike() -> None:
         (lambda: MODELS["sandwich"](width=8, heads=3).build(5), "model.heads = 3 does not divide model.width = 8"),
         (lambda: MODELS["sandwich"](width=9, heads=3).build(5), "a head needs an even width, not 3"),
         (lambda: MODELS["transformer"](blocks=0), "model.blocks must be at least 1, not 0"),
+        (lambda: MODELS["transformer"](local=-1), "model.local must be at least 0, not -1"),
         (lambda: MODELS["transformer"](mlp=0), "model.mlp must be at least 1, not 0"),
         (lambda: MODELS["lstm"](width=0), "model.width must be at least 1, not 0"),
         (lambda: Lstm(layers=0), "lstm.layers must be at least 1, not 0"),

@@ -17,10 +17,11 @@ TASK = ModuloRecall(modulus=3, values=3, keys=6)
 HYBRIDS = [name for name in MODELS if name not in ("lstm", "transformer")]
 
 
+@pytest.mark.parametrize("local", [0, 2])
 @pytest.mark.parametrize("name", HYBRIDS)
-def test_opening_silent_sublayers_changes_no_output(name: str) -> None:
+def test_opening_silent_sublayers_changes_no_output(name: str, local: int) -> None:
     torch.manual_seed(0)
-    network = MODELS[name](width=8, blocks=2, heads=2, silent=True).build(TASK.vocabulary)
+    network = MODELS[name](width=8, blocks=2, heads=2, silent=True, local=local).build(TASK.vocabulary)
     tokens_BT = TASK.sample(4, (2, 5), torch.Generator().manual_seed(0)).tokens_BT
     switch = delay(network, ["attend", "mlp"])
     closed = network(tokens_BT)

@@ -19,7 +19,12 @@ from lengthlab.models import Layout, hybrid_block, lstm, lstm_hsa
 from lengthlab.tasks import Copy, ModuloRecall, Passkey
 
 HSA: dict[str, Any] = {"width": 8, "heads": 2, "chunk": 4, "chunks": 2}
-MODELS = {"lstm": lstm(width=8), "lstm-hsa": lstm_hsa(**HSA), "two layers": lstm_hsa(**HSA, blocks=2, pre_norm=True)}
+MODELS = {
+    "lstm": lstm(width=8),
+    "lstm-hsa": lstm_hsa(**HSA),
+    "two layers": lstm_hsa(**HSA, blocks=2, pre_norm=True),
+    "looking back": lstm_hsa(**HSA, local=3),
+}
 TASKS = {"asked at the end": ModuloRecall(modulus=2, keys=40), "asked at half of it": Copy()}
 
 

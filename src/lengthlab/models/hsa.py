@@ -17,6 +17,7 @@ from lengthlab.models.compose import Part, chain, named, parallel, repeat, resid
 from lengthlab.models.mlp import Mlp
 from lengthlab.models.model import Model
 from lengthlab.models.norms import Norm
+from lengthlab.models.paper import looking_back
 from lengthlab.models.recurrence.lstm import Lstm
 from lengthlab.registry import chosen
 
@@ -36,11 +37,13 @@ def lstm_hsa(
     silent: bool = False,
     norm: Norm | str = "layer-norm",
     pre_norm: bool = False,
+    local: int = 0,
 ) -> Model:
     """An LSTM in the residual stream, then hierarchical sparse attention beside local attention: finds what was read long ago.
 
     A query reads so many `chunks` of `chunk` tokens each, and the last `window` tokens (two chunks, if not said). All `blocks`
-    share one chunk memory.
+    share one chunk memory. `local`: before that memory attention over the last so many tokens, none if 0; with 2, what chunks
+    hold tells by itself which token stood before another.
 
     >>> network = lstm_hsa(width=16, heads=2, chunk=4, chunks=2).build(vocabulary=10)
     >>> network.has_state
@@ -48,11 +51,12 @@ def lstm_hsa(
     """
     require_whole(chunk, "model.chunk", 1)
     around = chosen(Norm, norm)
-    local = LocalAttention(heads, 2 * chunk if window is None else window)
-    read: tuple[Part, ...] = (HierarchicalAttention(heads, chunks, weights), local)
+    near = LocalAttention(heads, 2 * chunk if window is None else window)
+    read: tuple[Part, ...] = (HierarchicalAttention(heads, chunks, weights), near)
     attend = parallel(*map(compose.silent, read)) if silent else parallel(*read)
     feed: Part = compose.silent(Mlp(mlp)) if silent else Mlp(mlp)
     block = chain(residual(named("attend", attend), around, pre_norm), residual(feed, around, pre_norm))
     layers = chain(repeat(blocks, block), around) if pre_norm else repeat(blocks, block)
     memory = ChunkMemory(layers, chunk, heads, kv_heads, encoder)
-    return Model("lstm-hsa", width, chain(residual(chosen(Part, recurrence), around, pre_norm), named("attention", memory)))
+    upper = looking_back(local, memory, heads, silent, around, pre_norm)
+    return Model("lstm-hsa", width, chain(residual(chosen(Part, recurrence), around, pre_norm), named("attention", upper)))

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import TypedDict, Unpack
 
+from lengthlab.errors import require_whole
 from lengthlab.models import compose
 from lengthlab.models.activations import Activation
+from lengthlab.models.attention.local import LocalAttention
 from lengthlab.models.attention.positions import Positions
 from lengthlab.models.attention.scores import Scores
 from lengthlab.models.attention.softmax import Attention
@@ -37,6 +39,7 @@ class AttentionChoices(TypedDict, total=False):
     pre_norm: bool
     activation: Activation | str
     gated: bool
+    local: int
 
 
 def attention(
@@ -50,15 +53,30 @@ def attention(
     pre_norm: bool = False,
     activation: Activation | str = "relu",
     gated: bool = False,
+    local: int = 0,
 ) -> Named:
     """The transformer part: `blocks` times self-attention and MLP, each LN(x + f(x)), or x + f(LN(x)) with `pre_norm` and then
-    a last norm. `silent`: f is 0 at first. `gated`: the MLP has gates.
+    a last norm. `silent`: f is 0 at first. `gated`: the MLP has gates. `local`: before them attention over the last so many
+    tokens, none if 0; with 2, attention sees by itself which token stood before another, and need not be told by a recurrence.
+
+    >>> attention(blocks=1, local=2).part.parts[0]
+    Residual(part=Named(name='attend', part=LocalAttention(heads=8, window=2)), norm=LayerNorm(), pre=False)
     """
     between, around = chosen(Activation, activation), chosen(Norm, norm)
     sublayers: tuple[Part, Part] = (Attention(heads, positions, scores), (GatedMlp if gated else Mlp)(mlp, between))
     attend, feed = map(compose.silent, sublayers) if silent else sublayers
     block = chain(residual(named("attend", attend), around, pre_norm), residual(feed, around, pre_norm))
-    return named("attention", chain(repeat(blocks, block), around) if pre_norm else repeat(blocks, block))
+    layers = chain(repeat(blocks, block), around) if pre_norm else repeat(blocks, block)
+    return named("attention", looking_back(local, layers, heads, silent, around, pre_norm))
+
+
+def looking_back(tokens: int, layers: Part, heads: int, silent: bool, norm: Norm, pre_norm: bool) -> Part:
+    """Attention over the last so many tokens, in the residual stream, and then `layers`; these alone if it is none."""
+    require_whole(tokens, "model.local", 0)
+    if not tokens:
+        return layers
+    seen: Part = LocalAttention(heads, tokens)
+    return chain(residual(named("attend", compose.silent(seen) if silent else seen), norm, pre_norm), layers)
 
 
 def transformer(width: int = 256, position_ids: int = 0, **choices: Unpack[AttentionChoices]) -> Model:
