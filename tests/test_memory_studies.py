@@ -99,15 +99,41 @@ def test_what_is_slowed_is_what_the_way_says() -> None:
     def rates(way: str) -> dict[str, object]:
         return dict(hard_states.run(hard_states.state_arm("S4", way), "gpu").schedule.phases[1].rates)
 
-    assert rates("open") == {"rest": 6e-4}
-    assert rates("all slowed") == {"attention": 6e-4, "rest": pytest.approx(3e-5)}
-    assert rates("all held") == {"attention": 6e-4, "rest": 0.0}
+    assert rates("open") == rates("looking back") == {"rest": 6e-4}
+    assert rates("slowed") == {"attention": 6e-4, "rest": pytest.approx(3e-5)}
+    assert rates("held") == rates(hard_states.KEPT) == rates(hard_states.DENSE) == {"attention": 6e-4, "rest": 0.0}
     assert rates("recurrence slowed") == rates("silent") == {"rest": 6e-4, "lstm": pytest.approx(3e-5)}
     assert rates("recurrence held") == {"rest": 6e-4, "lstm": 0.0}
     assert rates("watched") == {"rest": 6e-4}
     watched = hard_states.run(hard_states.state_arm("S4", "watched"), "gpu").schedule.phases[1]
     assert watched.slips == Slips({"lstm": 0.05}, "product", times=4)
     assert watched.rates_if(slipped=True) == rates("recurrence slowed") == rates("dense")
+
+
+def test_held_and_looking_back_are_changed_one_at_a_time_and_end_to_end_has_as_many_steps() -> None:
+    one, *_, always = runs = [hard_states.run(arm, "cpu") for arm in hard_states.S4]
+    held = [replace(run, schedule=one.schedule) for run in runs[:4]]
+    back = [replace(run, model=one.model) for run in runs[:4]]
+    assert [run == one for run in held] == [True, True, False, False]
+    assert [run == one for run in back] == [True, False, True, False]
+    assert always.model == runs[2].model
+    assert len({sum(phase.steps_at(run.batch) for phase in run.schedule.phases) for run in runs}) == 1
+    assert not any(phase.off for phase in always.schedule.phases)
+
+
+def test_what_is_held_still_does_not_move_once_attention_is_open() -> None:
+    run = hard_states.run(hard_states.state_arm("S3", hard_states.KEPT), "cpu")
+    first, joint, last = run.schedule.phases
+    short = replace(run.schedule, phases=(replace(first, length=2), replace(joint, length=2), replace(last, length=1)))
+    state = TrainState(replace(run, schedule=short, batch=4), CPU)
+    for _ in range(2):
+        state.advance()
+    before = {name: weight.clone() for name, weight in state.network.state_dict().items()}
+    for _ in range(3):
+        state.advance()
+    moved = {name for name, weight in state.network.state_dict().items() if not weight.equal(before[name])}
+    assert moved == {name for name in moved if ".attention." in name}
+    assert moved == {name for name, weight in state.network.named_parameters() if ".attention." in name}
 
 
 def test_a_dense_first_phase_asks_at_every_token_and_the_next_ones_do_not() -> None:
@@ -131,14 +157,14 @@ def test_the_bars_are_those_that_were_set() -> None:
         for check in claim.checks
         if check.sign == "≥" and claim.size == "gpu"
     }
-    kept = hard_states.KEPT
+    kept, dense = hard_states.KEPT, hard_states.DENSE
     assert bars == {
         (f"S3, {kept}", 1000): 0.99,
         (f"S4, {kept}", 100): 0.95,
         (f"S4, {kept}", 1000): 0.90,
         (f"Z60, {kept}", 1000): 0.95,
         (f"A5, {kept}", 50): 0.95,
-        ("A5, dense", 1000): 0.90,
+        (f"A5, {dense}", 1000): 0.90,
         (f"modulo 10, {kept}", 1000): 0.97,
         **{("lstm + hsa", length): 0.99 for length in (1024, 4096, 65_536, 1_048_576, 4_194_304)},
         ("hsa", 100_000): 0.99,
