@@ -3,7 +3,7 @@
 Claim: asked both questions at first, recall never sets in. Where opening attention disturbs nothing of what the head has
 learned to read, it does with every seed. A delay that ends by itself is ahead of fixed ones of about its length.
 
-Cost: 17 runs a seed, about 17,000 steps each (gpu) or 6,300 small ones, 40 minutes on two slow cores (cpu: modulus 2,
+Cost: 19 runs a seed, about 17,000 steps each (gpu) or 6,300 small ones, 45 minutes on two slow cores (cpu: modulus 2,
 n = 1…10).
 Command: lengthlab reproduce plateau
 """
@@ -52,11 +52,13 @@ RAMP = _arm("rates rise over 1,000 steps", "attention's rate rises over 1,000 st
 NORMS_ON = _arm("sublayers off, norms on", "norms stay on")
 SILENT = _arm("sublayers off, norms on, silent at first", "norms stay on, outputs begin at zero")
 PAST_LSTM = _arm("a path past the LSTM", model="hybrid-block")
+LOOK_BACK = _arm("a look back", "attention looks back a token")
+BOTH_PATHS = _arm("a path past the LSTM, and a look back", model="hybrid-block")
 MORE_KEYS = {2: _arm("twice the keys"), 4: _arm("four times the keys")}
 ARMS = (
     *(BASE, BOTH, *LONGER.values(), *MASTERED.values()),
     *(FAST_ATTENTION, SLOW_ATTENTION, SLOW_RECURRENCE, FAST_FIRST, RAMP),
-    *(NORMS_ON, SILENT, PAST_LSTM, *MORE_KEYS.values()),
+    *(NORMS_ON, SILENT, PAST_LSTM, LOOK_BACK, BOTH_PATHS, *MORE_KEYS.values()),
 )
 
 
@@ -70,11 +72,12 @@ def run(arm: Arm, size: str) -> Run:
 
 
 def _model(arm: Arm, scale: Scale) -> AnyModel:
-    from lengthlab.models import attention_on_lstm
+    from lengthlab.models import attention_on_lstm, hybrid_block
 
-    if arm == PAST_LSTM:
-        return scale.hybrid("rope", "none")
-    return attention_on_lstm(scale.width, blocks=scale.blocks, heads=scale.heads, silent=arm == SILENT)
+    local = 2 if arm in (LOOK_BACK, BOTH_PATHS) else 0
+    if arm in (PAST_LSTM, BOTH_PATHS):
+        return hybrid_block(scale.width, blocks=scale.blocks, heads=scale.heads, local=local)
+    return attention_on_lstm(scale.width, blocks=scale.blocks, heads=scale.heads, silent=arm == SILENT, local=local)
 
 
 def _schedule(arm: Arm, scale: Scale) -> Schedule:
