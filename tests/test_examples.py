@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import scripts
 from lengthlab import read_plan
 from lengthlab.cli import main
+from lengthlab.experiments import hard_states
 from lengthlab.spec.schedule import Schedule
 from lengthlab.spec.source import load_reference
 from lengthlab.tasks import IGNORE, Task
@@ -100,6 +101,7 @@ def test_a_model_of_ones_own_trains_from_the_command_line(rows: Callable[..., An
 SMALL = {
     "copy.toml": ("copy", "copy", ("schedule.joint=5", "schedule.last=5")),
     "addition.toml": ("coupled-addition", "sum", ("schedule.joint=5",)),
+    "hard_state.toml": ("group-recall", "all", ("schedule.first=5", "schedule.joint=5", "schedule.last=5")),
     "gru_hybrid.toml": ("modulo-recall", "all", ("schedule.first=5", "schedule.joint=5", "schedule.last=5")),
 }
 
@@ -109,6 +111,11 @@ def test_the_ways_of_opening_train_side_by_side(tmp_path: Path) -> None:
     small = [replace(run, batch=4, evaluate=(3,), schedule=shorter(run.schedule)) for run in runs]
     accuracies = {run.schedule.name: train(run, tmp_path).accuracy(3) for run in small}
     assert list(accuracies) == ["end-to-end", "delayed", "by-chance", "by-window", "by-layers"]
+
+
+def test_the_runs_of_the_hard_state_are_those_of_its_study() -> None:
+    usual, kept = (hard_states.run(hard_states.state_arm("S4", way), "cpu") for way in ("open", hard_states.KEPT))
+    assert [run.id for run in read_plan(EXAMPLES / "hard_state.toml")] == [usual.id, kept.id]
 
 
 def shorter(schedule: Schedule) -> Schedule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, inf, nan
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
 from lengthlab.registry import registered
+from lengthlab.spec.rate import Linear
 from lengthlab.spec.schedule import Covers, Epochs, Mastered, Phase, Schedule, delayed, end_to_end, epochs
 
 quick = settings(max_examples=50)
@@ -65,6 +67,15 @@ def test_a_learning_rate_of_zero_is_a_learning_rate() -> None:
 def test_the_last_learning_rate_is_a_tenth_by_part_too() -> None:
     last = end_to_end(10, last=5, lr={"attention": 1e-3, "rest": 1e-4}).phases[1]
     assert last.rates == pytest.approx({"attention": 1e-4, "rest": 1e-5})
+
+
+def test_a_state_settles_before_attention_opens_at_a_rate_that_falls_to_nothing() -> None:
+    plain, settled = (delayed(Mastered("modulo"), 7, 5, lr=0.5, first_lr=0.2, settle=settle) for settle in (0, 4))
+    first, settling, *opened = settled.phases
+    assert plain.phases == (first, *opened)
+    assert settling == replace(first, length=4, lr=Linear(0.2))
+    assert [settling.rates["rest"].at(step, 4) for step in (0, 2)] == [0.2, 0.1]  # type: ignore[union-attr]
+    assert plain == delayed(Mastered("modulo"), 7, 5, lr=0.5, first_lr=0.2)
 
 
 def test_slowed_is_everything_but_attention_once_that_is_open() -> None:
@@ -169,6 +180,8 @@ def test_schedules_are_known_by_the_names_that_users_type() -> None:
         (lambda: delayed(5, slowed=-0.5), "schedule.slowed must be at least 0, not -0.5"),
         (lambda: delayed(5, slowed={"lstm": "slow"}), "schedule.slowed.lstm must be a number"),
         (lambda: delayed(5, slowed={"rest": 0.5}), "for everything but attention it is one number"),
+        (lambda: delayed(5, settle=-1), "schedule.settle must be at least 0 steps, not -1"),
+        (lambda: delayed(5, settle=Mastered("modulo")), "schedule.settle is a number of steps, or epochs"),
         (lambda: Schedule("none", ()), "a schedule has at least one phase"),
     ],
 )

@@ -116,6 +116,21 @@ def _divided(rate: AnyRate, number: float) -> AnyRate:
     return rate.over(number) if isinstance(rate, Rate) else rate / number
 
 
+def to_nothing(rate: LearningRate) -> LearningRate:
+    """Down from there in a straight line.
+
+    >>> to_nothing({"lstm": 0.5, "rest": Cosine(1.0)})
+    {'lstm': Linear(peak=0.5, warm_up=0, last=0.0), 'rest': Linear(peak=1.0, warm_up=0, last=0.0)}
+    """
+    if isinstance(rate, Mapping):
+        return {part: _to_nothing(each) for part, each in rate.items()}
+    return _to_nothing(rate)
+
+
+def _to_nothing(rate: AnyRate) -> Linear:
+    return Linear(rate.peak if isinstance(rate, Rate) else rate)
+
+
 Slowed = float | Mapping[str, float]
 """By which rates are multiplied: one factor for everything but attention, or one for each named part."""
 

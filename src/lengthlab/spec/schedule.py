@@ -17,7 +17,7 @@ from lengthlab.spec.duration import Epochs as Epochs
 from lengthlab.spec.duration import Mastered as Mastered
 from lengthlab.spec.duration import check_length
 from lengthlab.spec.duration import epochs as epochs
-from lengthlab.spec.rate import AnyRate, LearningRate, Rate, Slowed, divided, slowed_by
+from lengthlab.spec.rate import AnyRate, LearningRate, Rate, Slowed, divided, slowed_by, to_nothing
 from lengthlab.spec.slips import Slips, check_slowed
 from lengthlab.store.phases import EPOCH
 
@@ -164,6 +164,7 @@ def delayed(
     covers: Covers = "part",
     slowed: Slowed = 1.0,
     slips: Slips | None = None,
+    settle: int | Epochs = 0,
 ) -> Schedule:
     """Attention is off for `first` and the recurrence is asked `asks` alone, which is what the task calls its state if it is
     not said; then as end to end.
@@ -176,6 +177,9 @@ def delayed(
     off: the whole attention part, so that the recurrence speaks to the head (`part`); attention and MLP in each of its
     blocks, whose norms stay (`sublayers`); or the attention function inside its blocks (`function`).
 
+    With `settle`, attention stays off for so many steps more, in which the rate of the first phase falls to nothing: a state
+    that is more precise lasts longer.
+
     A state that is hard to learn is lost again once attention learns beside it at full rates. `slowed` is by what the rates of
     everything but attention are multiplied then, 0 holding it still; or, by the names of parts, theirs alone, so that
     `{"lstm": 0.05}` slows the recurrence and leaves the embedding free. With `slips` the state is looked at on
@@ -183,6 +187,8 @@ def delayed(
 
     >>> [phase.rates for phase in delayed(2_000, joint=16_000, lr=1e-3, slowed={"lstm": 0.5}).phases]
     [{'rest': 0.001}, {'rest': 0.001, 'lstm': 0.0005}]
+    >>> [phase.rates for phase in delayed(2_000, joint=16_000, lr=1e-3, settle=500).phases][1]
+    {'rest': Linear(peak=0.001, warm_up=0, last=0.0)}
     >>> import lengthlab as ll
     >>> task, model = ll.tasks.ModuloRecall(), ll.models.hybrid_block(width=16)
     >>> first = ll.Run(task, model, delayed(2_000, joint=16_000)).schedule.phases[0]
@@ -196,10 +202,15 @@ def delayed(
     first = Mastered("" if asks == STATE else asks[0]) if first is None else first
     require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
     check_length("first", first)
+    counted = not isinstance(settle, Mastered)
+    require(counted, "schedule.settle is a number of steps, or epochs: its rate falls over all of them")
+    check_length("settle", settle, least=0)
     alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
+    settled = (replace(alone, length=settle, lr=to_nothing(alone.lr)),) if settle else ()
     check_slowed(slowed, "schedule.slowed")
-    opened = _joint(joint, last, lr, last_lr)
-    return Schedule("delayed", (alone, *(replace(each, lr=slowed_by(each.lr, slowed), slips=slips) for each in opened)))
+    joint_phases = _joint(joint, last, lr, last_lr)
+    opened = (replace(each, lr=slowed_by(each.lr, slowed), slips=slips) for each in joint_phases)
+    return Schedule("delayed", (alone, *settled, *opened))
 
 
 def opening(
