@@ -97,7 +97,7 @@ def test_rates_are_of_the_grid_and_pilots_are_on_no_published_seed() -> None:
 
 def test_what_is_slowed_is_what_the_way_says() -> None:
     def rates(way: str) -> dict[str, object]:
-        return dict(hard_states.run(hard_states.state_arm("S4", way), "gpu").schedule.phases[1].rates)
+        return dict(hard_states.run(hard_states.state_arm("S4", way), "gpu").schedule.phases[2].rates)
 
     assert rates("open") == rates("looking back") == {"rest": 6e-4}
     assert rates("slowed") == {"attention": 6e-4, "rest": pytest.approx(3e-5)}
@@ -105,25 +105,27 @@ def test_what_is_slowed_is_what_the_way_says() -> None:
     assert rates("recurrence slowed") == rates("silent") == {"rest": 6e-4, "lstm": pytest.approx(3e-5)}
     assert rates("recurrence held") == {"rest": 6e-4, "lstm": 0.0}
     assert rates("watched") == {"rest": 6e-4}
-    watched = hard_states.run(hard_states.state_arm("S4", "watched"), "gpu").schedule.phases[1]
+    watched = hard_states.run(hard_states.state_arm("S4", "watched"), "gpu").schedule.phases[2]
     assert watched.slips == Slips({"lstm": 0.05}, "product", times=4)
     assert watched.rates_if(slipped=True) == rates("recurrence slowed") == rates("dense")
 
 
 def test_held_and_looking_back_are_changed_one_at_a_time_and_end_to_end_has_as_many_steps() -> None:
-    one, *_, always = runs = [hard_states.run(arm, "cpu") for arm in hard_states.S4]
-    held = [replace(run, schedule=one.schedule) for run in runs[:4]]
-    back = [replace(run, model=one.model) for run in runs[:4]]
+    one, _, back_alone, _ = runs = [hard_states.run(arm, "cpu") for arm in hard_states.S4]
+    always = hard_states.run(hard_states.END_TO_END, "cpu")
+    held = [replace(run, schedule=one.schedule) for run in runs]
+    back = [replace(run, model=one.model) for run in runs]
     assert [run == one for run in held] == [True, True, False, False]
     assert [run == one for run in back] == [True, False, True, False]
-    assert always.model == runs[2].model
-    assert len({sum(phase.steps_at(run.batch) for phase in run.schedule.phases) for run in runs}) == 1
+    assert always.model == back_alone.model
+    steps = {sum(phase.steps_at(run.batch) for phase in run.schedule.phases) for run in (*runs, always)}
+    assert len(steps) == 1
     assert not any(phase.off for phase in always.schedule.phases)
 
 
 def test_what_is_held_still_does_not_move_once_attention_is_open() -> None:
     run = hard_states.run(hard_states.state_arm("S3", hard_states.KEPT), "cpu")
-    first, joint, last = run.schedule.phases
+    _, first, joint, last = run.schedule.phases
     short = replace(run.schedule, phases=(replace(first, length=2), replace(joint, length=2), replace(last, length=1)))
     state = TrainState(replace(run, schedule=short, batch=4), CPU)
     for _ in range(2):
@@ -138,7 +140,8 @@ def test_what_is_held_still_does_not_move_once_attention_is_open() -> None:
 
 def test_a_dense_first_phase_asks_at_every_token_and_the_next_ones_do_not() -> None:
     run = hard_states.run(hard_states.state_arm("S3", "dense"), "cpu")
-    alone, opened, _ = run.schedule.phases
+    alone, settling, opened, _ = run.schedule.phases
+    assert replace(settling, length=alone.length, lr=alone.lr) == alone
     assert (alone.asks, alone.mixture, opened.mixture) == (("group-recall/product", "running-product/product"), (), (1.0, 0.0))
     asked = [
         {question: (batch.target[question] != IGNORE).sum(dim=1).tolist() for question in run.task.questions}
