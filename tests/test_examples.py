@@ -101,7 +101,11 @@ def test_a_model_of_ones_own_trains_from_the_command_line(rows: Callable[..., An
 SMALL = {
     "copy.toml": ("copy", "copy", ("schedule.joint=5", "schedule.last=5")),
     "addition.toml": ("coupled-addition", "sum", ("schedule.joint=5",)),
-    "hard_state.toml": ("group-recall", "all", ("schedule.first=5", "schedule.joint=5", "schedule.last=5")),
+    "hard_state.toml": (
+        "group-recall",
+        "all",
+        ("schedule.first=5", "schedule.joint=5", "schedule.last=5", "schedule.settle=5"),
+    ),
     "gru_hybrid.toml": ("modulo-recall", "all", ("schedule.first=5", "schedule.joint=5", "schedule.last=5")),
 }
 

@@ -132,6 +132,19 @@ def test_layers_learn_from_the_step_on_at_which_they_open() -> None:
     assert seen == [set()] * 3 + [{"1"}] * 2 + [{"0", "1"}] * 2
 
 
+def test_a_look_back_opens_with_the_layer_that_opens_first() -> None:
+    model = hybrid_block(8, blocks=2, heads=2, local=2)
+    state = TrainState(gradual_run(Layers(until=(3, 5), first="top"), first=6, model=model), CPU)
+    seen = []
+    for _ in range(6):
+        before = attention(state)
+        state.advance()
+        after = attention(state)
+        seen.append({name.split(".attend")[0] for name in before if not torch.equal(before[name], after[name])})
+    back, low, high = "body.attention.residual", "body.attention.repeat.0.residual", "body.attention.repeat.1.residual"
+    assert seen == [set()] * 3 + [{back, high}] * 2 + [{back, low, high}]
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_by_chance_attention_moves_in_some_steps_and_its_optimizer_state_is_kept(precision: str) -> None:
     state = TrainState(gradual_run(Chance(0.5), first=24, joint=2), CPU, precision_named(precision, CPU))

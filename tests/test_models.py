@@ -40,6 +40,7 @@ from lengthlab.models.attention.rotation import rotate, rotation_table
 from lengthlab.models.layout import Layout
 from lengthlab.models.model import logits
 from lengthlab.models.outline import outline
+from lengthlab.spec.schedule import OFF, Covers
 from lengthlab.switch import delay, find
 
 VOCABULARY = 11
@@ -365,6 +366,19 @@ def test_attention_without_positions_sees_a_set_and_with_rope_an_order() -> None
     for positions, order_matters in (("none", False), ("rope", True)):
         made = Attention(2, positions).build(8).double()
         assert same(made(x_BTD)[:, -1], made(shuffled_BTD)[:, -1]) is not order_matters
+
+
+@pytest.mark.parametrize("covers", list(OFF))
+def test_a_look_back_is_off_with_attention_whatever_that_covers(covers: Covers) -> None:
+    network = network_of("hybrid-block", {"positions": "none", "local": 1})
+    switch = delay(network, list(OFF[covers]))
+    closed = network(tokens(2, 5))
+    nn.init.normal_(network.body.attention.residual.attend.out.weight)  # type: ignore[union-attr, arg-type]
+    assert same(network(tokens(2, 5)), closed)
+    switch.open()
+    opened = network(tokens(2, 5))
+    nn.init.normal_(network.body.attention.residual.attend.out.weight)  # type: ignore[union-attr, arg-type]
+    assert not same(network(tokens(2, 5)), opened)
 
 
 def test_a_look_back_tells_attention_without_positions_which_token_stood_before() -> None:

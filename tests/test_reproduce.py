@@ -441,7 +441,8 @@ def test_published_rows_of_another_recipe_than_the_study_has_now_are_named(call:
     arms = [line.split(": ")[1] for line in done.out.splitlines()]
     assert sorted(arms) == sorted(map(str, FAR.arms))
     what = "rows of seeds 0, 1, 2 are of another recipe than it has now"
-    assert all(f"{what}; train: lengthlab reproduce far --size gpu --have published" in line for line in done.out.splitlines())
+    again = "train: lengthlab reproduce far --part far --size gpu --seeds 3 --have published"
+    assert all(f"{what}; {again}" in line for line in done.out.splitlines())
 
 
 def test_a_study_without_rows_or_page_is_not_checked_and_a_page_without_rows_is(

@@ -12,6 +12,7 @@ from time import sleep
 import pytest
 
 from lengthlab.spec.run import Run
+from lengthlab.spec.schedule import delayed
 from lengthlab.training import train
 from scripts import start_command
 from small_runs import (
@@ -22,6 +23,7 @@ from small_runs import (
     folder_of,
     identical,
     learned,
+    small_run,
     start_worker,
     wait_for,
     weights,
@@ -30,6 +32,7 @@ from small_runs import (
 POLITE = "lengthlab: stopped; what was trained so far is kept, and the same command goes on from there"
 SHORT = delayed_run(first=55, joint=30, last=25)
 LONG = end_to_end_run(steps=300)
+SETTLING = small_run(delayed(10, joint=5, settle=20, lr=0.01))
 
 DIE = "import os, signal\ndie = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
 CHECKPOINT_ALWAYS = """
@@ -72,6 +75,15 @@ def assert_as_if_never_stopped(store: Path, unkilled: Path, run: Run) -> None:
     assert identical(weights(store, run), weights(unkilled, run))
     assert counts(store, run) == counts(unkilled, run)
     assert learned(store, run) == learned(unkilled, run)
+
+
+def test_a_run_that_is_killed_while_its_state_settles_goes_on_in_the_middle_of_the_falling_rate(tmp_path: Path) -> None:
+    train(SETTLING, tmp_path / "unkilled")
+    killed = start_worker(tmp_path, SETTLING, before=f"{DIE}\n{CHECKPOINT_ALWAYS}\n{DIE_AT_STEP.format(step=17)}")
+    assert killed.wait() == -signal.SIGKILL
+    assert checkpoint_step(tmp_path, SETTLING) == 17
+    train(SETTLING, tmp_path)
+    assert_as_if_never_stopped(tmp_path, tmp_path / "unkilled", SETTLING)
 
 
 def checkpoint_step(store: Path, run: Run) -> int:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lengthlab.errors import LabError
 from lengthlab.registry import registered
-from lengthlab.spec.rate import Linear
+from lengthlab.spec.rate import Linear, WarmUp
 from lengthlab.spec.schedule import Covers, Epochs, Mastered, Phase, Schedule, delayed, end_to_end, epochs
 
 quick = settings(max_examples=50)
@@ -76,6 +76,9 @@ def test_a_state_settles_before_attention_opens_at_a_rate_that_falls_to_nothing(
     assert settling == replace(first, length=4, lr=Linear(0.2))
     assert [settling.rates["rest"].at(step, 4) for step in (0, 2)] == [0.2, 0.1]  # type: ignore[union-attr]
     assert plain == delayed(Mastered("modulo"), 7, 5, lr=0.5, first_lr=0.2)
+    by_part = delayed(5, lr={"lstm": 0.1, "rest": WarmUp(0.2, warm_up=3)}, settle=Epochs(2))
+    assert by_part.phases[1].rates == {"lstm": Linear(0.1), "rest": Linear(0.2)}
+    assert by_part.phases[1].steps_at(batch=1024) == 32
 
 
 def test_slowed_is_everything_but_attention_once_that_is_open() -> None:
@@ -182,6 +185,7 @@ def test_schedules_are_known_by_the_names_that_users_type() -> None:
         (lambda: delayed(5, slowed={"rest": 0.5}), "for everything but attention it is one number"),
         (lambda: delayed(5, settle=-1), "schedule.settle must be at least 0 steps, not -1"),
         (lambda: delayed(5, settle=Mastered("modulo")), "schedule.settle is a number of steps, or epochs"),
+        (lambda: delayed(5, lr=Linear(0.1), settle=3), "which falls by itself: leave out one of them"),
         (lambda: Schedule("none", ()), "a schedule has at least one phase"),
     ],
 )

@@ -2,9 +2,9 @@
 
 All are of one width, with single-layer LSTMs, post-LayerNorm blocks (MHA + MLP) and rotary positions. `attention` is the part
 that delayed training switches off: the whole of it, so that the recurrence speaks to the head directly. `attend`, inside each
-block, is the attention function alone. What the paper leaves open: 8 heads and an MLP of 4 times the width are ours; so are
-`position_ids`, learned vectors that are added to the embedding, for tasks that couple positions. In the place of the LSTM any
-`recurrence` may stand, a part or the name of one.
+block and in a look back before them, is the attention function alone. What the paper leaves open: 8 heads and an MLP of 4
+times the width are ours; so are `position_ids`, learned vectors that are added to the embedding, for tasks that couple
+positions. In the place of the LSTM any `recurrence` may stand, a part or the name of one.
 """
 
 from __future__ import annotations

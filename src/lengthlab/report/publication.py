@@ -115,8 +115,10 @@ def _outdated(study: Study, size: Size, rows: Iterable[Row]) -> Iterator[str]:
         others = sorted({seed for seed, _ in trained.get(arm, set()) - runs})
         if others:
             told = ", ".join(map(str, others))
-            again = f"lengthlab reproduce {study.name} --size {size.name} --have {PUBLISHED}"
-            yield f"{PUBLISHED}/{study.name}: {arm}: rows of seeds {told} are of another recipe than it has now; train: {again}"
+            part = next(section.name for section in study.sections_at(size) if arm in section.arms)
+            words = f"lengthlab reproduce {study.name} --part {part} --size {size.name} --seeds {others[-1] + 1}"
+            what = f"rows of seeds {told} are of another recipe than it has now"
+            yield f"{PUBLISHED}/{study.name}: {arm}: {what}; train: {words} --have {PUBLISHED}"
 
 
 def _page_differences(results: Results, path: Path, root: Path) -> Iterator[str]:

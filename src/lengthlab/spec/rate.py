@@ -119,7 +119,7 @@ def _divided(rate: AnyRate, number: float) -> AnyRate:
 def to_nothing(rate: LearningRate) -> LearningRate:
     """Down from there in a straight line.
 
-    >>> to_nothing({"lstm": 0.5, "rest": Cosine(1.0)})
+    >>> to_nothing({"lstm": 0.5, "rest": WarmUp(1.0, warm_up=100)})
     {'lstm': Linear(peak=0.5, warm_up=0, last=0.0), 'rest': Linear(peak=1.0, warm_up=0, last=0.0)}
     """
     if isinstance(rate, Mapping):

@@ -17,7 +17,7 @@ from lengthlab.spec.duration import Epochs as Epochs
 from lengthlab.spec.duration import Mastered as Mastered
 from lengthlab.spec.duration import check_length
 from lengthlab.spec.duration import epochs as epochs
-from lengthlab.spec.rate import AnyRate, LearningRate, Rate, Slowed, divided, slowed_by, to_nothing
+from lengthlab.spec.rate import AnyRate, Falling, LearningRate, Rate, Slowed, divided, slowed_by, to_nothing
 from lengthlab.spec.slips import Slips, check_slowed
 from lengthlab.store.phases import EPOCH
 
@@ -202,15 +202,23 @@ def delayed(
     first = Mastered("" if asks == STATE else asks[0]) if first is None else first
     require(covers in tuple(OFF), f"schedule.covers must be 'part', 'sublayers' or 'function', not '{covers}'")
     check_length("first", first)
-    counted = not isinstance(settle, Mastered)
-    require(counted, "schedule.settle is a number of steps, or epochs: its rate falls over all of them")
-    check_length("settle", settle, least=0)
     alone = Phase(first, lr if first_lr is None else first_lr, off=OFF[covers], asks=tuple(asks))
-    settled = (replace(alone, length=settle, lr=to_nothing(alone.lr)),) if settle else ()
+    settled = _settling(alone, settle)
     check_slowed(slowed, "schedule.slowed")
     joint_phases = _joint(joint, last, lr, last_lr)
     opened = (replace(each, lr=slowed_by(each.lr, slowed), slips=slips) for each in joint_phases)
     return Schedule("delayed", (alone, *settled, *opened))
+
+
+def _settling(alone: Phase, settle: int | Epochs) -> tuple[Phase, ...]:
+    counted = not isinstance(settle, Mastered)
+    require(counted, "schedule.settle is a number of steps, or epochs: its rate falls over all of them")
+    check_length("settle", settle, least=0)
+    if not settle:
+        return ()
+    falls = any(isinstance(rate, Falling) for rate in alone.rates.values())
+    require(not falls, "schedule.settle lets the rate of the first phase fall, which falls by itself: leave out one of them")
+    return (replace(alone, length=settle, lr=to_nothing(alone.lr)),)
 
 
 def opening(

@@ -23,7 +23,7 @@ from lengthlab.registry import kind_of, look_up, registered, word_for
 from lengthlab.rules import Rule
 from lengthlab.spec import source
 from lengthlab.spec.hints import argument_hints, fits, is_protocol, item_hint, members_of, missing_of, words_for
-from lengthlab.spec.schedule import Epochs
+from lengthlab.spec.schedule import Epochs, Mastered
 
 SEEDS = {"seed", "seeds"}
 """Whoever gives one of them means it for both."""
@@ -111,8 +111,8 @@ def read(value: Any, hint: Any, where: str, folder: Path, default: Any = None) -
     """A TOML value as what a parameter of that type wants; `default` is what it has otherwise."""
     members = [each for each in members_of(hint) or (hint,) if each is not NoneType]
     kinds = [kind for kind in map(kind_of, members) if kind is not None]
-    if Epochs in members and not isinstance(value, dict):
-        return _duration(value, where)
+    if Epochs in members and (Mastered not in members or not isinstance(value, dict)):
+        return _duration(value, where, members)
     if isinstance(value, dict):
         return _table(value, members, kinds, where, folder, default)
     if isinstance(value, list):
@@ -188,7 +188,7 @@ def _list(value: list[Any], members: list[Any], where: str, folder: Path) -> Any
     return tuple(items) if lists[0] is tuple or get_origin(lists[0]) is tuple else items
 
 
-def _duration(value: Any, where: str) -> Any:
+def _duration(value: Any, where: str, members: list[Any]) -> Any:
     """Steps, or `"500 epochs"`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -197,7 +197,8 @@ def _duration(value: Any, where: str) -> Any:
         require(len(words) == 2 and words[1] in ("epochs", "epoch"), "")
         return Epochs(float(words[0]))
     except (LabError, ValueError):
-        kinds = 'a number of steps, "500 epochs" or { question = "modulo" }'
+        until = ', "500 epochs" or { question = "modulo" }' if Mastered in members else ' or "500 epochs"'
+        kinds = f"a number of steps{until}"
         raise LabError(f"{where} must be {kinds}, not {value!r}") from None
 
 

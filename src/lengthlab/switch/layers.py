@@ -34,7 +34,7 @@ def by_layer(
 
     `until` has a step, or a function of metrics, for each layer in the order in which they open; `every=500` stands for 500,
     1000, 1500 and so on. Layers are told apart by the numbers in the names of their modules; those with the same numbers (in an
-    encoder and a decoder, say) are one.
+    encoder and a decoder, say) are one, and what has none, before or after the layers, opens with the first of them.
 
     >>> model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, nhead=2), 2, enable_nested_tensor=False)
     >>> stages = by_layer(model, every=100, first="top")
@@ -64,8 +64,13 @@ def layers_of(sites: Iterable[Site], first: First) -> list[tuple[Site, ...]]:
     """Sites by layer, in the order in which they open."""
     require(first in ("bottom", "top"), f"first must be 'bottom' or 'top', not {first!r}")
     ordered = sorted(sites, key=lambda site: layer_of(site.name))
-    layers = [tuple(each) for _, each in groupby(ordered, key=lambda site: layer_of(site.name))]
-    return layers if first == "bottom" else layers[::-1]
+    layers = {layer: tuple(each) for layer, each in groupby(ordered, key=lambda site: layer_of(site.name))}
+    beside = layers.pop((), ())
+    if not layers:
+        name = beside[0].name
+        raise LabError(f"'{name}' has no number in its name, so its layer is not known: make Stages(delay(...), delay(...))")
+    opens, *later = layers.values() if first == "bottom" else reversed(layers.values())
+    return [(*beside, *opens), *later]
 
 
 def layer_of(name: str) -> tuple[int, ...]:
@@ -75,10 +80,7 @@ def layer_of(name: str) -> tuple[int, ...]:
     ((3,), (1, 0), (2,))
     """
     pieces = (re.fullmatch(r"\D*?(\d+)", piece) for piece in name.split("."))
-    numbers = tuple(int(piece[1]) for piece in pieces if piece)
-    if not numbers:
-        raise LabError(f"'{name}' has no number in its name, so its layer is not known: make Stages(delay(...), delay(...))")
-    return numbers
+    return tuple(int(piece[1]) for piece in pieces if piece)
 
 
 def steps_of(layers: int, until: Sequence[Until] | None, every: int | None) -> list[Until | None]:
