@@ -54,6 +54,7 @@ from lengthlab.spec.run import Run
 from lengthlab.store.ids import SHORT
 from lengthlab.store.rows import Row, as_jsonl, read_rows
 from lengthlab.training.state import TrainState
+from paper_rows import origin
 from small_runs import CPU
 
 ROOT = Path(__file__).parent.parent
@@ -356,6 +357,21 @@ def test_the_page_tells_what_a_step_costs_in_steps_of_the_baseline() -> None:
     text = markdown(page_of("remedies", "cpu", rows, [TrainingTrace(run, 9, 0, 5, cost) for run, cost in costs.items()]))
     assert text.count("| 4.00 (×1.00) |") == 2
     assert text.count("| 6.00 (×1.50) |") == 58
+
+
+def test_a_step_is_not_compared_with_one_on_another_kind_of_machine() -> None:
+    study, rows = find_study("remedies"), rows_of("remedies", "cpu")
+    traces = tuple(TrainingTrace(run, 9, 0, 5, 0.004) for run in sorted({row.run for row in rows}))
+    moved = [row for row in rows if row.arm == "rope, log-n"]
+    origins = (
+        origin([row for row in rows if row not in moved], hardware="a slide rule", size="cpu"),
+        origin(moved, hardware="an abacus", size="cpu"),
+    )
+    size = study.size("cpu")
+    results = gather(study, size, study.sections_at(size), Evidence(tuple(rows), origins, traces))
+    beside = {arm.name: results.beside_baseline(arm) for arm in study.arms}
+    assert beside.pop("rope, log-n") is None
+    assert set(beside.values()) == {1.0}
 
 
 def test_a_run_has_learned_when_its_loss_stays_low_with_everything_on() -> None:

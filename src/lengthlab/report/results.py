@@ -130,7 +130,22 @@ class Results:
 
     @cached_property
     def baseline_seconds(self) -> float | None:
-        return self.step_seconds(arm for arm in self.study.arms if arm.name == self.study.baseline)
+        return self.step_seconds(self._baseline)
+
+    def beside_baseline(self, arm: Arm) -> float | None:
+        """How many times the seconds of the baseline a step takes, where both were timed on machines of the same kind."""
+        own, baseline = self.step_seconds([arm]), self.baseline_seconds
+        if own is None or baseline is None or self._machines([arm]) != self._machines(self._baseline):
+            return None
+        return own / baseline
+
+    @property
+    def _baseline(self) -> list[Arm]:
+        return [arm for arm in self.study.arms if arm.name == self.study.baseline]
+
+    def _machines(self, arms: Iterable[Arm]) -> set[str]:
+        timed = {trace.run[:SHORT] for arm in arms for trace in self.traces(arm) if trace.step_seconds}
+        return {origin.hardware for origin in self.evidence.origins if timed & origin.short_runs}
 
 
 def arm_of(row: Row) -> Arm:

@@ -59,7 +59,7 @@ def _mean(numbers: Sequence[int]) -> str:
 
 
 def _cost(results: Results, arm: Arm) -> str:
-    own, baseline = results.step_seconds([arm]), results.baseline_seconds
+    own, beside = results.step_seconds([arm]), results.beside_baseline(arm)
     if own is None:
         return "–"
-    return f"{1000 * own:.2f}" + (f" (×{own / baseline:.2f})" if baseline else "")
+    return f"{1000 * own:.2f}" + (f" (×{beside:.2f})" if beside else "")

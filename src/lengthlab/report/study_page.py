@@ -107,7 +107,8 @@ def _meanings(results: Results) -> Words:
 
 
 def _facts_explained(results: Results) -> Words:
-    cost = f"; in brackets, how many times that of “{_baseline(results)}”" if results.baseline_seconds else ""
+    beside = results.baseline_seconds is not None
+    cost = f"; in brackets, how many times that of “{_baseline(results)}” on the same kind of machine" if beside else ""
     return (
         Span("Parameters", "emphasis"),
         ": the numbers that a model learns. ",
