@@ -142,7 +142,11 @@ SCALES = {
     "cpu": Scale(CPU, width=128, keys=160, batch=128, joint=1_000, last=300, lr=2e-3),
 }
 ON_TWO_CORES = State(4, 10_000, 2e-3)
-"""Chosen on seeds 100 to 103, which are not published. S4 with a look back, held still: both right at n = 10, 40 and 160 in
+"""Chosen on seeds 100 to 103, which are not published. Gradients are clipped because of the last trials: the product of S4 was
+mastered after 2,300 steps on seed 100 and after 4,500 on 101, and once settled right at n = 160 in 0.947 and 0.996; asked at
+every token, after 1,400 on seed 100, and right in 1.000 there.
+
+All that follows was without clipping. S4 with a look back, held still: both right at n = 10, 40 and 160 in
 0.998, 0.997 and 0.955 of the samples, 0.999, 0.995 and 0.979, 0.998, 0.987 and 0.932, 0.995, 0.984 and 0.931, by the seed; the
 product was mastered after 2,700, 6,600, 7,400 and, not quite, 10,000 steps. All that follows is of seed 100.
 
@@ -172,13 +176,15 @@ def state_arm(state: str, way: str, training: str = "delayed") -> Arm:
 
 
 def run(arm: Arm, size: str) -> Run:
-    """The recipe of `far` with batches of 1,024, with another state."""
+    """The recipe of `far` with batches of 1,024 and gradients clipped to 1, with another state."""
+    from lengthlab.spec.optimizer import Adam
     from lengthlab.spec.run import Run
 
     (name, told), scale = arm.name.split(", ", 1), SCALES[size]
     state, way = ON_TWO_CORES if size == "cpu" else STATES[name], WAYS[told]
     schedule = scale.schedule(state, way) if arm.training == "delayed" else scale.end_to_end(state)
-    return Run(scale.task(name, way), scale.model(way), schedule, scale.size.trained, scale.batch)
+    task, model = scale.task(name, way), scale.model(way)
+    return Run(task, model, schedule, scale.size.trained, scale.batch, optimizer=Adam(clip=1.0))
 
 
 SQUARE = ("open", "held", "looking back", KEPT)
