@@ -177,11 +177,11 @@ def delayed(
     off: the whole attention part, so that the recurrence speaks to the head (`part`); attention and MLP in each of its
     blocks, whose norms stay (`sublayers`); or the attention function inside its blocks (`function`).
 
-    With `settle`, attention stays off for so many steps more, in which the rate of the first phase falls to nothing: a state
-    that is more precise lasts longer.
+    With `settle`, attention stays off for so many steps more, in which the rate of the first phase falls to nothing, so that
+    the state is more precise when attention opens.
 
-    A state that is hard to learn is lost again once attention learns beside it at full rates. `slowed` is by what the rates of
-    everything but attention are multiplied then, 0 holding it still; or, by the names of parts, theirs alone, so that
+    A state that is hard to learn may be lost again once attention learns beside it at full rates. `slowed` is by what the rates
+    of everything but attention are multiplied then, 0 holding it still; or, by the names of parts, theirs alone, so that
     `{"lstm": 0.05}` slows the recurrence and leaves the embedding free. With `slips` the state is looked at on
     the way, and slowed is what that says, only while the state is right too seldom.
 
