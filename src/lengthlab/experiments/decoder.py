@@ -26,7 +26,9 @@ one H200, seed 100, which is not published).
 
 @dataclass(frozen=True)
 class Recipe:
-    """The rate rises to `peak` over `warm_up` steps, then it falls in a line to 0. Rotary: gradients are clipped to 1."""
+    """The rate rises to `peak` over `warm_up` steps, then it falls in a line to 0. Gradients are
+    clipped to `clip`, if it is not 0, and to 1 with rotary positions.
+    """
 
     blocks: int
     heads: int
@@ -36,6 +38,7 @@ class Recipe:
     batch: int = 256
     warm_up: int = 500
     decay: float = 0.01
+    clip: float = 0.0
 
     def model(self, positions: str, ids: int) -> Model:
         """`ids`: so many rows the table of absolute positions has."""
@@ -53,7 +56,7 @@ class Recipe:
         from lengthlab.spec.schedule import end_to_end
 
         rate, model = Linear(self.peak, self.warm_up), self.model(positions, rows_for(task, size))
-        optimizer = AdamW(decay=self.decay, clip=1.0 if positions == "rotary" else 0.0)
+        optimizer = AdamW(decay=self.decay, clip=1.0 if positions == "rotary" else self.clip)
         return Run(task, model, end_to_end(self.steps, lr=rate), size.trained, self.batch, optimizer=optimizer)
 
 
