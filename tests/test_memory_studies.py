@@ -166,7 +166,7 @@ def test_the_bars_are_those_that_were_set() -> None:
         (f"S4, {kept}", 100): 0.95,
         (f"S4, {kept}", 1000): 0.90,
         (f"Z60, {kept}", 1000): 0.95,
-        (f"A5, {kept}", 50): 0.95,
+        (f"A5, {dense}", 50): 0.95,
         (f"A5, {dense}", 1000): 0.90,
         (f"modulo 10, {kept}", 1000): 0.97,
         **{("lstm + hsa", length): 0.99 for length in (1024, 4096, 65_536, 1_048_576, 4_194_304)},
