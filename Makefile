@@ -79,6 +79,8 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce coupling --from published --size gpu --page docs/coupling/coupling.md
 	$(BIN)/lengthlab reproduce coupling --from published --size cpu --page docs/coupling/coupling-cpu.md
 	$(BIN)/lengthlab reproduce recurrences --from published --size cpu --page docs/recurrences/recurrences-cpu.md
+	$(BIN)/lengthlab reproduce hard-states --from published --size cpu --page docs/recurrences/hard-states-cpu.md
+	$(BIN)/lengthlab reproduce passkey --from published --size gpu --page docs/long-memory/passkey.md
 	$(BIN)/lengthlab reproduce passkey --from published --size cpu --page docs/long-memory/passkey-cpu.md
 	$(BIN)/lengthlab reproduce needles --from published --size cpu --page docs/long-memory/needles-cpu.md
 	$(BIN)/lengthlab reproduce variable-tracking --from published --size cpu --page docs/long-memory/variable-tracking-cpu.md
