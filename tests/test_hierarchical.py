@@ -62,8 +62,11 @@ def drawn(module: nn.Module, seed: int = 0) -> Any:
     return module.eval()
 
 
-def part(chunks: int = 2, weights: str = "stick-breaking", kv_heads: int = 1, encoder: int = 1, size: int = SIZE) -> Any:
-    return drawn(ChunkMemory(HierarchicalAttention(HEADS, chunks, weights), size, HEADS, kv_heads, encoder).build(WIDTH))
+def part(
+    chunks: int = 2, weights: str = "stick-breaking", kv_heads: int = 1, encoder: int = 1, size: int = SIZE, overlap: int = 0
+) -> Any:
+    reader = HierarchicalAttention(HEADS, chunks, weights)
+    return drawn(ChunkMemory(reader, size, HEADS, kv_heads, encoder, overlap).build(WIDTH))
 
 
 def network_of(**changes: Any) -> Any:
@@ -143,9 +146,9 @@ def weights_by_hand(scores: list[float], kind: str) -> list[float]:
 
 def by_hand(module: Any, x: np.ndarray, kind: str, places: list[int]) -> np.ndarray:
     """The outputs of a memory with one layer inside, at some places of one sequence."""
-    reader, groups, size = module.inside, module.groups, module.size
+    reader, groups, size, step = module.inside, module.groups, module.empty.size, module.empty.size - module.empty.overlap
     landmarks, keys, values = [], [], []
-    for start in range(0, len(x) - size + 1, size):
+    for start in range(0, len(x) - size + 1, step):
         encoded, summary = encode(x[start : start + size], module.encoder)
         landmarks.append(linear(summary, module.landmark).reshape(groups, -1))
         kv = linear(encoded, module.kv).reshape(size, groups, 2, -1)
@@ -156,7 +159,7 @@ def by_hand(module: Any, x: np.ndarray, kind: str, places: list[int]) -> np.ndar
         q, r = linear(x[t], reader.q).reshape(HEADS, -1), linear(x[t], reader.r).reshape(groups, -1)
         mixed = np.zeros_like(q)
         for group in range(groups):
-            complete = [c for c in range(len(keys)) if t >= (c + 1) * size]
+            complete = [c for c in range(len(keys)) if t >= c * step + size]
             scores = {c: float(r[group] @ landmarks[c][group]) / r.shape[1] ** 0.5 for c in complete}
             best = sorted(complete, key=lambda c: (scores[c], c), reverse=True)[: reader.most]
             recent = sorted(best, reverse=True)
@@ -171,17 +174,21 @@ def by_hand(module: Any, x: np.ndarray, kind: str, places: list[int]) -> np.ndar
 
 @pytest.mark.parametrize("length", [1, 3, 4, 5, 23])
 @pytest.mark.parametrize(
-    ("weights", "kv_heads", "encoder", "chunks"),
+    ("weights", "kv_heads", "encoder", "chunks", "overlap"),
     [
-        ("stick-breaking", 1, 1, 2),
-        ("stick-breaking", 2, 2, 3),
-        ("softmax", 4, 0, 2),
-        ("softmax", 2, 1, 50),
-        ("stick-breaking", 1, 0, 1),
+        ("stick-breaking", 1, 1, 2, 0),
+        ("stick-breaking", 2, 2, 3, 0),
+        ("softmax", 4, 0, 2, 0),
+        ("softmax", 2, 1, 50, 0),
+        ("stick-breaking", 1, 0, 1, 0),
+        ("softmax", 2, 0, 2, 1),
+        ("stick-breaking", 1, 1, 50, 3),
     ],
 )
-def test_what_is_read_is_what_a_plain_loop_reads(length: int, weights: str, kv_heads: int, encoder: int, chunks: int) -> None:
-    module, x_BTD = part(chunks, weights, kv_heads, encoder), numbers(2, length, WIDTH)
+def test_what_is_read_is_what_a_plain_loop_reads(
+    length: int, weights: str, kv_heads: int, encoder: int, chunks: int, overlap: int
+) -> None:
+    module, x_BTD = part(chunks, weights, kv_heads, encoder, overlap=overlap), numbers(2, length, WIDTH)
     out_BTD = module(x_BTD).detach().numpy()
     for row, x_TD in enumerate(x_BTD.numpy()):
         np.testing.assert_allclose(out_BTD[row], by_hand(module, x_TD, weights, list(range(length))), atol=1e-12)
@@ -297,8 +304,9 @@ def test_pages_hold_what_one_page_holds(most: int, sizes: list[int], index: int)
 # In a network
 
 
-def test_no_token_looks_ahead_and_every_token_so_far_can_have_a_say() -> None:
-    network, tokens_BT = network_of(chunks=10), tokens(2, 19)
+@pytest.mark.parametrize("overlap", [0, 3])
+def test_no_token_looks_ahead_and_every_token_so_far_can_have_a_say(overlap: int) -> None:
+    network, tokens_BT = network_of(chunks=20, overlap=overlap), tokens(2, 19)
     before_BTV = network(tokens_BT)
     for t in (0, 3, 4, 11, 17):
         changed_BT = tokens_BT.clone()
@@ -311,8 +319,11 @@ def test_no_token_looks_ahead_and_every_token_so_far_can_have_a_say() -> None:
 cuts = st.lists(st.integers(1, 9), min_size=1, max_size=12)
 
 
-@given(cuts, st.sampled_from([{}, {"encoder": 0, "weights": "softmax"}, {"window": 1}, {"pre_norm": True, "blocks": 1}]))
-@settings(max_examples=20)
+own = [{}, {"encoder": 0, "weights": "softmax"}, {"window": 1}, {"pre_norm": True, "blocks": 1}, {"overlap": 1}, {"overlap": 3}]
+
+
+@given(cuts, st.sampled_from(own))
+@settings(max_examples=30)
 def test_reading_in_pieces_equals_reading_at_once(sizes: list[int], changes: dict[str, Any]) -> None:
     network, tokens_BT = network_of(**changes), tokens(2, sum(sizes))
     whole_BTV, state, pieces = network(tokens_BT), None, []
@@ -356,9 +367,10 @@ def test_a_piece_that_asks_nothing_looks_at_no_page() -> None:
     assert len(set(made[1:])) == 1, "as many operations, however many pages there are"
 
 
+@pytest.mark.parametrize("overlap", [0, 2])
 @pytest.mark.parametrize("asked", [False, True])
-def test_rows_of_documents_are_read_as_each_of_them_alone(asked: bool) -> None:
-    network, lengths = network_of(), [2, 4, 9, 23]
+def test_rows_of_documents_are_read_as_each_of_them_alone(asked: bool, overlap: int) -> None:
+    network, lengths = network_of(overlap=overlap), [2, 4, 9, 23]
     alone = [tokens(1, length, seed=length) for length in lengths]
     documents = Documents(lengths)
     inside_BQ = torch.tensor([[0, 1], [3, 0], [8, 4], [22, 9]])
@@ -567,6 +579,7 @@ def test_the_outline_adds_up_to_the_parameters() -> None:
         (lambda: lstm_hsa(window=0), "model.window must be at least 1, not 0"),
         (lambda: lstm_hsa(heads=4, kv_heads=3), "model.kv_heads = 3 does not divide model.heads = 4"),
         (lambda: lstm_hsa(width=10, heads=4).build(5), "model.heads = 4 does not divide model.width = 10"),
+        (lambda: lstm_hsa(chunk=4, overlap=4), "chunks of 4 tokens have fewer than that in common, not model.overlap = 4"),
         (lambda: lstm_hsa(weights="sofmax"), "did you mean 'softmax'?"),
         (lambda: HierarchicalAttention(2).build(8)(torch.zeros(1, 3, 8)), "reads the chunks of a memory around it"),
         (

@@ -38,12 +38,13 @@ def lstm_hsa(
     norm: Norm | str = "layer-norm",
     pre_norm: bool = False,
     local: int = 0,
+    overlap: int = 0,
 ) -> Model:
     """An LSTM in the residual stream, then hierarchical sparse attention beside local attention: finds what was read long ago.
 
     A query reads so many `chunks` of `chunk` tokens each, and the last `window` tokens (two chunks, if not said). All `blocks`
     share one chunk memory. `local`: before that memory attention over the last so many tokens, none if 0; with 2, what chunks
-    hold tells by itself which token stood before another.
+    hold tells by itself which token stood before another. `overlap`: tokens that a chunk has in common with the one before it.
 
     >>> network = lstm_hsa(width=16, heads=2, chunk=4, chunks=2).build(vocabulary=10)
     >>> network.has_state
@@ -57,6 +58,6 @@ def lstm_hsa(
     feed: Part = compose.silent(Mlp(mlp)) if silent else Mlp(mlp)
     block = chain(residual(named("attend", attend), around, pre_norm), residual(feed, around, pre_norm))
     layers = chain(repeat(blocks, block), around) if pre_norm else repeat(blocks, block)
-    memory = ChunkMemory(layers, chunk, heads, kv_heads, encoder)
+    memory = ChunkMemory(layers, chunk, heads, kv_heads, encoder, overlap)
     upper = looking_back(local, memory, heads, silent, around, pre_norm)
     return Model("lstm-hsa", width, chain(residual(chosen(Part, recurrence), around, pre_norm), named("attention", upper)))

@@ -78,6 +78,10 @@ class Chunks:
     pages: tuple[Page, ...] = ()
     first: int = 0
     """The index in its sequence of the first token that is read with these chunks."""
+    overlap: int = 0
+    """Tokens that a chunk has in common with the one before it."""
+    foreign: int = 0
+    """So many chunks before a sample's own are those of other samples, which all its tokens see."""
 
     @property
     def number(self) -> int:
@@ -92,13 +96,27 @@ class Chunks:
         """Chunks of the largest page."""
         return max((page.number for page in self.pages), default=0)
 
+    @property
+    def stride(self) -> int:
+        """Tokens from the first of a chunk to the first of the next."""
+        return self.size - self.overlap
+
+    def complete(self, tokens: int) -> int:
+        """The chunks of so many tokens.
+
+        >>> [Chunks(size=4, overlap=1).complete(tokens) for tokens in (3, 4, 6, 7, 10)]
+        [0, 1, 1, 2, 3]
+        """
+        return max(0, (tokens - self.size) // self.stride + 1)
+
     def best(self, r_BGQR: Tensor, index_BQ: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
         """score_BGQK, chunk_BGQK, seen_BGQK: the chunks with the highest scores, at most so many, most recent first.
 
         Scores are r · landmark / sqrt(R), in fp32 at least, and not in TF32. Seen are chunks that ended before the query's
         token; a query that has seen fewer than K chunks is given others, which are not `seen`.
         """
-        complete_BQ = (index_BQ + self.first) // self.size
+        ended_BQ = (index_BQ + self.first - self.size).div(self.stride, rounding_mode="floor") + 1
+        complete_BQ = self.foreign + ended_BQ.clamp(min=0)
         score = exact(r_BGQR).new_empty(*r_BGQR.shape[:3], 0)
         chunk = torch.empty(score.shape, dtype=torch.int64, device=score.device)
         for start, page in placed(self.pages):
@@ -131,8 +149,8 @@ class Chunks:
 
         >>> page = Page(torch.arange(2.0).view(2, 1, 1, 1), torch.zeros(2, 1, 1, 4, 2))
         >>> after = Chunks(size=4, pages=(page,)).after_others(1)
-        >>> after.pages[0].landmark_BGNR.flatten(1).tolist(), after.first
-        ([[1.0, 0.0], [0.0, 1.0]], 4)
+        >>> after.pages[0].landmark_BGNR.flatten(1).tolist(), after.foreign
+        ([[1.0, 0.0], [0.0, 1.0]], 1)
         """
         if not others:
             return self
@@ -142,7 +160,7 @@ class Chunks:
         turns = range(others, -1, -1)
         landmark_BGNR = torch.cat([page.landmark_BGNR.roll(turn, dims=0) for turn in turns], dim=2)
         kv_BGNSE = torch.cat([page.kv_BGNSE.roll(turn, dims=0) for turn in turns], dim=2)
-        return replace(self, pages=(Page(landmark_BGNR, kv_BGNSE),), first=self.first + others * page.number * self.size)
+        return replace(self, pages=(Page(landmark_BGNR, kv_BGNSE),), foreign=others * page.number)
 
     def extended(self, page: Page) -> Chunks:
         """And these after them."""
