@@ -20,7 +20,7 @@ from lengthlab.models import AdaptiveTemperature, lstm, transformer
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
-from lengthlab.tasks import IGNORE, Batch, Copy, Mixture, ModuloRecall, modulo, recall
+from lengthlab.tasks import IGNORE, Batch, Copy, Mixture, ModuloRecall, Passkey, modulo, recall
 from lengthlab.tasks.batch import join
 from lengthlab.tasks.card import card
 from lengthlab.training import train
@@ -300,3 +300,21 @@ def test_one_task_of_a_mixture_is_measured_alone_and_nothing_of_it_is_kept(call:
     assert {path: path.read_bytes() for path in result.folder.path.iterdir()} == kept
     other = train(Run(TASKS[0], small_model(), end_to_end(1), (1, 3), batch=4, evaluate=(3,)), tmp_path / "other").folder
     call("evaluate", other.path, "--lengths", 3, "--part", "modulo").refused("is of task 'modulo', which is no mixture")
+
+
+def test_a_run_is_measured_on_its_task_with_another_value_and_nothing_of_it_is_kept(call: Call, tmp_path: Path) -> None:
+    task = Passkey(noise=3, digits=2)
+    result = train(Run(task, small_model(), end_to_end(3), (7, 9), batch=6, evaluate=(9,)), tmp_path)
+    kept = {path: path.read_bytes() for path in result.folder.path.iterdir()}
+    words = ("evaluate", result.folder.path, "--samples", 40, "--lengths", "12,9")
+    told = json.loads(call(*words, "--set", "place=0", "--json").out)
+    counts = accuracy(result.network(), replace(task, place=0.0), [12, 9], 40)
+    assert {(row["length"], row["question"]): row["correct"] for row in told} == {
+        (count.length, count.question): count.correct for count in counts
+    }
+    assert {row["task"] for row in told} == {"passkey, place=0"}
+    call(*words, "--set", "places=0").refused("unknown key 'passkey.places'; did you mean 'place'?")
+    call(*words, "--set", "place=2").refused("task.place", "not 2")
+    call(*words, "--set", "noise=4").refused("with noise=4 the task would have other words than run")
+    call(*words, "--set", "place=0", "--part", "passkey").refused("give one of them")
+    assert {path: path.read_bytes() for path in result.folder.path.iterdir()} == kept

@@ -88,15 +88,15 @@ STATES = {
     "modulo 10": State(2, 3_000),
 }
 """Pilots on seed 100, which is not published, on one H200, all held still and looking back unless said, on 1,000 samples. In
-batches of 1,024, as here: S4 was mastered after 2,000 steps, and after 3,000 joint steps and 1,000 at a tenth both were right at
-n = 25, 100, 400 and 1000 in 1.000, 1.000, 0.999 and 0.992. A5, asked at every token, was cut off 500 steps before its end; 2,000
-steps after attention had opened, 200 of 200 samples were right at n = 75. A5 asked at the end alone was cut off after 12,950
-steps, at a loss of 0.02, and not mastered.
+batches of 1,024, as here: S4 was mastered after 2,000 steps, and after 3,000 joint steps and 1,000 at a tenth both were
+right at n = 25, 100, 400 and 1000 in 1.000, 1.000, 0.999 and 0.992. A5, asked at every token, was cut off 500 steps before
+its end; 2,000 steps after attention had opened, 200 of 200 samples were right at n = 75. A5 asked at the end alone was cut
+off after 12,950 steps, at a loss of 0.02, and not mastered.
 
-In batches of 256, with 1e-3 in the first phase and 6e-4 in the same joint steps: S4 had 0.949 at n = 1000, with all else at full
-rates 0.951, asked at every token 0.986; Z60, not mastered in 12,000 steps, 0.958, asked at every token 0.949; sums modulo 10
-0.990. S3 had 0.998, with 6e-4 throughout and 6,500 joint steps. A5, asked at every token, was at a loss of 0.25 after 12,000
-steps, with 6e-4 at 0.09.
+In batches of 256, with 1e-3 in the first phase and 6e-4 in the same joint steps: S4 had 0.949 at n = 1000, with all else at
+full rates 0.951, asked at every token 0.986; Z60, not mastered in 12,000 steps, 0.958, asked at every token 0.949; sums modulo
+10 0.990. S3 had 0.998, with 6e-4 throughout and 6,500 joint steps. A5, asked at every token, was at a loss of 0.25 after
+12,000 steps, with 6e-4 at 0.09.
 """
 
 

@@ -57,9 +57,9 @@ REFLECT = ("negative gated-deltanet", "deltaproduct")
 
 @dataclass(frozen=True)
 class Scale:
-    """`first` at most, `joint` and `last` are the steps of a hybrid, whose attention looks at the `local` last tokens first. Alone, a
-    recurrence has `steps`, the last fifth at a tenth of its rate; where it is `dense`, half its samples ask the state at every
-    token. Only samples that ask at the end are measured.
+    """`first` at most, `joint` and `last` are the steps of a hybrid, whose attention looks at the `local` last tokens first.
+    Alone, a recurrence has `steps`, the last fifth at a tenth of its rate; where it is `dense`, half its samples ask the state
+    at every token. Only samples that ask at the end are measured.
     """
 
     size: Size

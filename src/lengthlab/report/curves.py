@@ -73,10 +73,10 @@ class Curve:
         return {(row.length, row.question): row for row in reversed(self.rows)}
 
 
-def curve_of_part(curve: Curve, part: str, counts: Sequence[Count], chance: Mapping[str, Any]) -> Curve:
-    """The same run on one task of its mixture alone."""
+def curve_elsewhere(curve: Curve, told: str, counts: Sequence[Count], chance: Mapping[str, Any]) -> Curve:
+    """The same run on another task, which is told after its own."""
     names = {name: getattr(curve.first, name) for name in ("model", "training", "seed", "run")}
-    rows = tuple(Row(**vars(count), **names, task=f"{curve.first.task}, {part} alone") for count in counts)
+    rows = tuple(Row(**vars(count), **names, task=f"{curve.first.task}, {told}") for count in counts)
     return replace(curve, rows=rows, chance=_chance(dict(chance)), portrait={})
 
 

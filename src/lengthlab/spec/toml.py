@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -228,6 +228,21 @@ def chosen_table(name: str, choices: Sequence[str]) -> dict[str, Any]:
     for choice in choices:
         override_value(table, choice)
     return table
+
+
+def made_otherwise(made: Any, choices: Sequence[str]) -> Any:
+    """A dataclass with other values of its fields, as they are named on the command line.
+
+    >>> from lengthlab.tasks import Modulo
+    >>> made_otherwise(Modulo(), ["keys=40"]).keys
+    40
+    """
+    given, hints = chosen_table("", choices), parameters(type(made))
+    del given["name"]
+    where = word_for(type(made)) or "it"
+    for word in given:
+        require(word in hints, f"unknown key '{where}.{word}'; {nearest(word, hints or ['no key'])}")
+    return replace(made, **{word: read(item, hints[word], f"{where}.{word}", Path(), None) for word, item in given.items()})
 
 
 def override_value(table: dict[str, Any], override: str) -> None:

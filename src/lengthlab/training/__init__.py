@@ -3,7 +3,7 @@ or captured (stepper.py); slot.py has a run's folder, recorder.py what it leaves
 """
 
 from lengthlab.training.engine import train as train
-from lengthlab.training.part import measure_part as measure_part
+from lengthlab.training.other_task import measure_on as measure_on
 from lengthlab.training.result import Result as Result
 from lengthlab.training.result import measure as measure
 from lengthlab.training.result import read_result as read_result

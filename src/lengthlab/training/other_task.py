@@ -1,16 +1,17 @@
-"""One task of a mixture, measured alone: what the mixture counts of it comes from few samples, and from none where it is a
-helper that nobody measures.
+"""A finished run, measured on another task than the one that it was trained on: one task of its mixture alone, or its own task
+made with other values. Nothing of it is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lengthlab.device import AUTO, device_named
 from lengthlab.errors import LabError, nearest, refuse_exit, require
 from lengthlab.evaluation.pace import Watch
 from lengthlab.evaluation.samples import USUAL, Samples
+from lengthlab.spec.toml import made_otherwise
 from lengthlab.store import Folder
 from lengthlab.store.rows import Count
 from lengthlab.tasks import Mixture, Task
@@ -19,28 +20,27 @@ from lengthlab.training.result import Chances, chances_of, counted, read_result
 
 
 @dataclass(frozen=True)
-class PartResult:
+class OtherResult:
     """Counts of that task, and how often a guess is right, by question."""
 
-    name: str
     counts: tuple[Count, ...]
     chance: Chances
 
 
-def measure_part(
+def measure_on(
     folder: Folder,
-    name: str,
+    other: Callable[[Task], Task],
     lengths: Sequence[int],
     device: str = AUTO,
     samples: int | Samples = USUAL,
     trust: bool = False,
     watch: Watch | None = None,
-) -> PartResult:
-    """A finished run at these lengths, on samples of one task of its mixture. Nothing of it is kept."""
+) -> OtherResult:
+    """A finished run at these lengths, on samples of another task, which is made of its own."""
     with folder.lock(), refuse_exit():
         require(folder.finished, f"run {folder.id} is not finished: train it first")
         result = read_result(folder, trust)
-        task = part_of(result.run.task, name, f"run {folder.id}")
+        task = other(result.run.task)
         place = device_named(device)
         for length in lengths:
             task.check_length(length)
@@ -49,7 +49,7 @@ def measure_part(
         counts = tuple(count for _, found in measured for count in found)
         chances = chances_of(task, [count.length for count in counts])
         asked = {count.question for count in counts}
-        return PartResult(name, counts, {question: chance for question, chance in chances.items() if question in asked})
+        return OtherResult(counts, {question: chance for question, chance in chances.items() if question in asked})
 
 
 def part_of(task: Task, name: str, whose: str) -> Mixture:
@@ -65,3 +65,19 @@ def part_of(task: Task, name: str, whose: str) -> Mixture:
     names = [each.name for each in task.tasks]
     require(name in names, f"the mixture of {whose} has no task '{name}'; {nearest(name, names)}")
     return task.alone(name)
+
+
+def made_with(task: Task, choices: Sequence[str], whose: str) -> Task:
+    """The same task with other values of its fields, which leave its words as they are: a model knows no others.
+
+    >>> from lengthlab.tasks import Passkey
+    >>> made_with(Passkey(), ["place=0.5"], "run 1").place
+    0.5
+    >>> made_with(Passkey(), ["values=12"], "run 1")
+    Traceback (most recent call last):
+    lengthlab.errors.LabError: with values=12 the task would have other words than run 1 was trained on
+    """
+    other: Task = made_otherwise(task, choices)
+    told = ", ".join(choices)
+    require(other.words == task.words, f"with {told} the task would have other words than {whose} was trained on")
+    return other
