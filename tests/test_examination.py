@@ -15,12 +15,12 @@ from command import Call
 from lengthlab.errors import TRACE, LabError
 from lengthlab.inspection.model_examination import examine_model
 from lengthlab.launch import train_all
-from lengthlab.models import AnyModel, Dropout, Learned, Lstm, Model, Randomized, chain, hybrid_block, lstm, module
+from lengthlab.models import AnyModel, Dropout, Learned, Lstm, Model, Randomized, chain, hybrid_block, lstm, module, t5_decoder
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import end_to_end
 from lengthlab.store import Store
 from lengthlab.store.folder import TRACEBACK
-from lengthlab.tasks import ModuloRecall
+from lengthlab.tasks import Addition, ModuloRecall
 from lengthlab.training import examination, outlook, train
 from lengthlab.training.examination import examine
 from lengthlab.training.forecast import Forecast
@@ -78,6 +78,19 @@ def test_a_table_of_ours_is_refused_where_it_will_be_measured_further(positions:
     assert examine_model(run_of(model, evaluate=(47,)), CPU) == ""
     with pytest.raises(LabError, match="its positions end at 100 tokens, and length 48, where it is to be measured, has 101"):
         examine_model(run_of(model, evaluate=(48,)), CPU)
+
+
+def test_position_ids_that_nothing_reads_are_said_and_trained_all_the_same() -> None:
+    told: list[str] = []
+    task = Addition(positions="coupled", ids=40)
+    for ids in (0, 40):
+        model = t5_decoder(width=8, blocks=1, heads=2, position_ids=ids)
+        examine([run_of(model, task=task)], "runs", "cpu", say=told.append)
+    for silent in (lstm(width=8, position_ids=40), hybrid_block(width=8, blocks=1, heads=2, positions="rope")):
+        examine([run_of(silent, task=task)], "runs", "cpu", say=told.append)
+    assert told == [
+        "task 'addition' has position ids, and nothing in model 't5-decoder' reads them: give it model.position_ids"
+    ]
 
 
 def test_as_far_as_there_is_time_is_said_where_that_is_not_far_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from lengthlab.inspection.carry import disturb
 from lengthlab.inspection.draws import untouched
 from lengthlab.inspection.look_ahead import find_look_ahead
 from lengthlab.inspection.part_shapes import parts_watched
-from lengthlab.inspection.position_check import check_positions
+from lengthlab.inspection.position_check import check_positions, unread_positions
 from lengthlab.inspection.reading import in_full, quiet
 from lengthlab.models.layout import Layout
 from lengthlab.models.model import Network, logits
@@ -60,7 +60,7 @@ def examine_model(run: Run, device: torch.device) -> str:
     check_positions(run, longest, far)
     name, own = _named(run)
     if not own:
-        return ""
+        return unread_positions(run, longest)
     network, place = _readable(run, name, device)
     _check_apart(run, network, name, place)
     untried = _check_far(run, network, name, longest, place)

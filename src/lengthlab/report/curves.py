@@ -76,8 +76,10 @@ class Curve:
 def curve_elsewhere(curve: Curve, told: str, counts: Sequence[Count], chance: Mapping[str, Any]) -> Curve:
     """The same run on another task, which is told after its own."""
     names = {name: getattr(curve.first, name) for name in ("model", "training", "seed", "run")}
-    rows = tuple(Row(**vars(count), **names, task=f"{curve.first.task}, {told}") for count in counts)
-    return replace(curve, rows=rows, chance=_chance(dict(chance)), portrait={})
+    task = f"{curve.first.task}, {told}"
+    rows = tuple(Row(**vars(count), **names, task=task) for count in counts)
+    content = {**curve.content, "task": {"name": task}}
+    return replace(curve, rows=rows, chance=_chance(dict(chance)), content=content, portrait={})
 
 
 @uncollected()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lengthlab.report.best import RULE, Best, best_of, sentence
 from lengthlab.report.curves import Curve
@@ -10,6 +10,7 @@ from lengthlab.report.page import Block, Curves, Details, Entry, Heading, Page, 
 from lengthlab.report.scores import GOOD, Score, samples_told, usual_total
 from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
+from lengthlab.store.settings import in_words
 
 
 def runs_page(curves: Sequence[Curve], each_seed: bool = False, details: bool = True) -> Page:
@@ -152,7 +153,9 @@ def provenance(curves: Sequence[Curve]) -> list[str]:
     kinds = {(curve.first.task, str(curve.chance.get(ALL)), *curve.lengths): curve for curve in curves}
     chance = sorted({f"{curve.first.task}: {_chance(curve)}" for curve in kinds.values()})
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
+    tasks = sorted({in_words(curve.content["task"]) for curve in curves if isinstance(curve.content.get("task"), Mapping)})
     return [
+        *(f"Task: {task}." for task in tasks),
         f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",
         f"{samples_told(row for curve in curves for row in curve.rows)}.",
         f"Every question right by chance: {', '.join(chance)}.",

@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lengthlab.errors import cut
+
 Content = Mapping[str, Any]
 Path = tuple[str | int, ...]
 Value = str | int | float | bool | tuple[Any, ...] | None
@@ -107,6 +109,37 @@ def shown(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return str(value)
+
+
+def in_words(thing: Content) -> str:
+    """A thing that a run is made of, with all that it is made with.
+
+    >>> in_words({"kind": "copy", "letters": "unique", "alphabet": 7, "reverse": False})
+    'copy (letters unique, alphabet 7, reverse no)'
+    >>> in_words({"kind": "mixture", "tasks": [{"kind": "sort"}, {"kind": "count", "of": {"kind": "sort", "numbers": 9}}]})
+    'mixture (tasks sort and count (of sort (numbers 9)))'
+    """
+    name = str(thing.get("name", thing.get("kind", "")))
+    told = ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in _made_with(thing) if _value(value))
+    return f"{name} ({told})" if told else name
+
+
+def _made_with(thing: Content) -> Iterable[tuple[str, Any]]:
+    for key, value in thing.items():
+        if key == "arguments" and isinstance(value, Mapping):
+            yield from value.items()
+        elif key not in ("name", "kind"):
+            yield key, value
+
+
+def _value(value: Any) -> str:
+    """Nothing of what has lines of its own, like the text of a rule, and of what is not said."""
+    if isinstance(value, Mapping):
+        return in_words(value)
+    if isinstance(value, (list, tuple)):
+        several = any(isinstance(each, (Mapping, list, tuple)) for each in value)
+        return " and ".join(filter(None, map(_value, value))) if several else shown(tuple(value)) if value else ""
+    return "" if value in (None, "") or "\n" in str(value) else cut(shown(value))
 
 
 def _versioned(content: Content, contents: Mapping[str, Content]) -> dict[str, Any]:
