@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 GPU = Size("gpu", (5, 50), tuple(range(8, 151, 5)), gpu=True, bins=(50, 100, 150))
 CPU = Size("cpu", (3, 20), (5, 10, 15, 20, 25, 30, 35, 40), bins=(20, 40))
 SUCCESS = 0.995
-"""In the paper all of 2,000 samples; of our 5,000 a few may be wrong."""
+"""In the paper all of 2,000 samples; of our 9,000 a few may be wrong."""
 PROMISED, DENIED = "promised", "not promised"
 
 
