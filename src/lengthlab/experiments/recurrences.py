@@ -40,6 +40,8 @@ MODULI = tuple(f"modulo {modulus}" for modulus in (2, 5, 10))
 GROUPS = ("Z60", "S3", "S4", "A5")
 TASKS = {**dict.fromkeys(MODULI, "modulo"), **dict.fromkeys(GROUPS, "group-recall"), "recall": "recall"}
 """What a recurrence alone is asked, and the task's name."""
+RUNNING = {"modulo": "running-sum", "group-recall": "running-product", "recall": ""}
+"""What asks the same at every token."""
 HYBRID_TASKS = {**dict.fromkeys(MODULI, "modulo-recall"), **dict.fromkeys(GROUPS, "group-recall")}
 """What a hybrid is asked beside recall, and the task's name."""
 USUAL = ("modulo 10", "S3")
@@ -121,13 +123,15 @@ to end, stopped after 2,907 of 3,500 steps, both were right in 0.93 at n = 10 an
 """
 
 
-def alone_arm(recurrence: str, asked: str) -> Arm:
+def alone_arm(recurrence: str, asked: str, size: str = "gpu") -> Arm:
     """
-    >>> str(alone_arm("negative gated-deltanet", "S3"))
-    'negative gated-deltanet, S3'
+    >>> arm = alone_arm("negative gated-deltanet", "S3")
+    >>> str(arm), arm.task, alone_arm("lstm", "modulo 2", "cpu").task
+    ('negative gated-deltanet, S3', 'group-recall+running-product', 'modulo')
     """
     about = (("recurrence", recurrence), ("state", asked))
-    return Arm(f"{recurrence}, {asked}", recurrence.removeprefix("negative "), TASKS[asked], "end-to-end", about=about)
+    task = TASKS[asked] + f"+{RUNNING[TASKS[asked]]}" * (SCALES[size].dense and asked != "recall")
+    return Arm(f"{recurrence}, {asked}", recurrence.removeprefix("negative "), task, "end-to-end", about=about)
 
 
 def hybrid_arm(recurrence: str, asked: str, training: str) -> Arm:
@@ -176,8 +180,8 @@ def _hybrid(arm: Arm, scale: Scale) -> Run:
     return Run(scale.both(asked), model, schedule, scale.size.trained, scale.batch, optimizer=Adam(clip=1.0))
 
 
-def _alone_arms(*asked: str) -> tuple[Arm, ...]:
-    return tuple(alone_arm(recurrence, each) for each in asked for recurrence in RECURRENCES)
+def _alone_arms(*asked: str, size: str = "gpu") -> tuple[Arm, ...]:
+    return tuple(alone_arm(recurrence, each, size) for each in asked for recurrence in RECURRENCES)
 
 
 def _hybrid_arms(states: tuple[str, ...], recurrences: tuple[str, ...] = RECURRENCES) -> tuple[Arm, ...]:
@@ -186,7 +190,7 @@ def _hybrid_arms(states: tuple[str, ...], recurrences: tuple[str, ...] = RECURRE
 
 def _parity(size: str, section: str, twice: int, far: int) -> tuple[Claim, ...]:
     lose, keep, reflect = (
-        tuple(alone_arm(name, "modulo 2") for name in names) for names in (LOSE_PARITY, KEEP_PARITY, REFLECT)
+        tuple(alone_arm(name, "modulo 2", size) for name in names) for names in (LOSE_PARITY, KEEP_PARITY, REFLECT)
     )
     return (
         Claim(
@@ -240,7 +244,7 @@ RECURRENCES_STUDY = Study(
         Section("recall", "Recall", _alone_arms("recall"), sizes=(GPU,)),
         Section("hybrids", "State and recall: hybrids", _hybrid_arms(USUAL), RESIDUAL, sizes=(GPU,)),
         Section("other-hybrids", "Other states and recall: hybrids", _hybrid_arms(OTHERS), RESIDUAL, usual=False, sizes=(GPU,)),
-        Section("parity", "Parity, on two cores", _alone_arms("modulo 2"), sizes=(CPU,)),
+        Section("parity", "Parity, on two cores", _alone_arms("modulo 2", size="cpu"), sizes=(CPU,)),
         Section(
             "parity-hybrids",
             "Parity and recall, on two cores: hybrids",
