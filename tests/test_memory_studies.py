@@ -169,7 +169,7 @@ def test_the_bars_are_those_that_were_set() -> None:
         (f"A5, {dense}", 50): 0.95,
         (f"A5, {dense}", 1000): 0.90,
         (f"modulo 10, {kept}", 1000): 0.97,
-        **{("lstm + hsa", length): 0.99 for length in (1024, 4096, 65_536, 1_048_576, 4_194_304)},
+        **{(arm, n): 0.99 for arm in ("lstm + hsa", "lstm + hsa, overlap") for n in (1024, 4096, 65_536, 1_048_576, 4_194_304)},
         ("hsa", 100_000): 0.99,
     }
 
@@ -194,7 +194,7 @@ def test_its_page_has_every_part_from_made_up_rows(study: Study, size: Size) -> 
 
 SMALL_ARMS = [
     *((name, arm) for name in NAMES[2:4] for arm in ("lstm + hsa", "mamba2 + hsa", "attention, log-n", "lstm")),
-    *(("passkey", arm) for arm in ("negative gated-deltanet", "lstm + hsa, farther")),
+    *(("passkey", arm) for arm in ("negative gated-deltanet", "lstm + hsa, overlap, farther")),
     ("variable-tracking", "attention, rope"),
 ]
 
@@ -203,6 +203,7 @@ SMALL_ARMS = [
 def test_an_arm_learns_and_is_measured_beyond_its_range(name: str, arm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = find_study(name)
     monkeypatch.setitem(study.run.__globals__["RECIPES"], "gpu", TINY)  # type: ignore[attr-defined]
+    monkeypatch.setattr(passkey, "OVERLAP", 2)  # chunks of TINY are small
     run = study.run(next(each for each in study.arms if each.name == arm), "gpu")
     state = TrainState(replace(run, lengths=(60, 80), batch=2), CPU)
     assert isfinite(state.advance())
@@ -228,7 +229,7 @@ def test_the_farthest_passkey_is_looked_for_once_by_the_model_that_need_not_walk
     own = passkey.PASSKEY.size_of(arm, size)
     assert own is not None
     assert (own.lengths, USUAL.of(own.lengths[0])) == ((67_108_864,), 1)
-    assert passkey.run(arm, "gpu") == passkey.run(memory.memory_arm("mamba2 + hsa", "passkey"), "gpu")
+    assert passkey.run(arm, "gpu") == passkey.run(passkey.MAMBA_WHOLE, "gpu")
     assert not any(67_108_864 in each.lengths for each in passkey.PASSKEY.section("farther").sizes)
 
 

@@ -41,8 +41,8 @@ ATTENTION = {"rope": ("rope", "none"), "log-n": ("none", "log-n")}
 @dataclass(frozen=True)
 class Recipe:
     """`blocks` of attention, hierarchical or not; a query of the hierarchical one reads `chunks` of `chunk` tokens, and the
-    last `window` tokens, two chunks if not said. A transformer has one block more: nothing before it tells a token which one is
-    beside it.
+    last `window` tokens, two chunks if not said; a chunk has `overlap` tokens in common with the one before it. A
+    transformer has one block more: nothing before it tells a token which one is beside it.
     """
 
     width: int
@@ -54,6 +54,7 @@ class Recipe:
     lr: float = 1e-3
     blocks: int = 1
     window: int | None = None
+    overlap: int = 0
 
     def model(self, name: str) -> Model:
         """Of an arm's name: `lstm + hsa`, `attention, rope`, `gru`."""
@@ -76,6 +77,7 @@ class Recipe:
             window=self.window,
             weights="softmax",
             encoder=0,
+            overlap=self.overlap,
         )
 
     def run(self, name: str, task: Task, lengths: tuple[int, int]) -> Run:
