@@ -233,8 +233,8 @@ def chosen_table(name: str, choices: Sequence[str]) -> dict[str, Any]:
 def made_otherwise(made: Any, choices: Sequence[str]) -> Any:
     """A dataclass with other values of its fields, as they are named on the command line.
 
-    >>> from lengthlab.tasks import Modulo
-    >>> made_otherwise(Modulo(), ["keys=40"]).keys
+    >>> from lengthlab.tasks import ModuloRecall
+    >>> made_otherwise(ModuloRecall(), ["keys=40"]).keys
     40
     """
     given, hints = chosen_table("", choices), parameters(type(made))
