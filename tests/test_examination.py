@@ -89,7 +89,7 @@ def test_position_ids_that_nothing_reads_are_said_and_trained_all_the_same() -> 
     for silent in (lstm(width=8, position_ids=40), hybrid_block(width=8, blocks=1, heads=2, positions="rope")):
         examine([run_of(silent, task=task)], "runs", "cpu", say=told.append)
     assert told == [
-        "task 'addition' has position ids, and nothing in model 't5-decoder' reads them: give it model.position_ids"
+        "task 'addition' has position ids, and nothing in model 't5-decoder' reads them: take position_ids or positions that do"
     ]
 
 

@@ -313,7 +313,8 @@ def test_a_run_is_measured_on_its_task_with_another_value_and_nothing_of_it_is_k
         (count.length, count.question): count.correct for count in counts
     }
     assert {row["task"] for row in told} == {"passkey, place=0"}
-    call(*words, "--set", "places=0").refused("unknown key 'passkey.places'; did you mean 'place'?")
+    call(*words, "--set", "places=0").refused("unknown key 'task.places'; did you mean 'place'?")
+    call(*words, "--set", "name=other").refused("unknown key 'task.name'")
     call(*words, "--set", "place=2").refused("task.place", "not 2")
     call(*words, "--set", "noise=4").refused("with noise=4 the task would have other words than run")
     call(*words, "--set", "place=0", "--part", "passkey").refused("give one of them")

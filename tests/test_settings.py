@@ -10,7 +10,7 @@ import pytest
 import lengthlab as ll
 from lengthlab.spec.content import to_json
 from lengthlab.spec.source import Sources
-from lengthlab.store.settings import LEFT_OUT, Names, called, name_runs
+from lengthlab.store.settings import LEFT_OUT, Names, called, described, name_runs
 
 TASK = ll.tasks.ModuloRecall(modulus=2, keys=16)
 
@@ -138,3 +138,15 @@ def test_a_file_that_was_not_edited_is_no_difference() -> None:
         "c": {"model": {"name": "other"}, "files": {"other.py": "text"}},
     }
     assert list(name_runs(contents).names.values()) == ["net", "lstm", "other"]
+
+
+def test_what_a_task_is_made_with_is_told_however_deep_or_long_it_is() -> None:
+    deep: dict[str, Any] = {"kind": "a"}
+    for _ in range(400):
+        deep = {"kind": "a", "of": deep, "also": [deep]}
+    assert described(deep).startswith("a (of a (of a (")
+    assert len(described(deep)) < 500
+    assert (
+        described({"kind": "b" * 1000, "symbols": [0, 1], "rule": "two\nlines", "none": None})
+        == f"{'b' * 100} … (symbols 0 and 1)"
+    )

@@ -11,8 +11,9 @@ encoder, and a softmax over chunks in that of stick-breaking: with both of their
 knows the five digits and not their order (1.59 after 500 steps of the LSTM, 1.66 after 1,450 of Mamba-2, where ln 5 is 1.61),
 and the LSTM with means and softmax had 0.001 after 550.
 
-A key that lies across two chunks is what is lost: the few tokens of it that one of them holds are a small part of its mean.
-Where a chunk begins with the last 8 tokens of the one before it, every key is whole in one of them, which changes nothing else.
+A key that lies across two chunks is lost more often: the few tokens of it that one of them holds are a small part of its mean
+(pilots: docs/long-memory.md). Where a chunk begins with the last 8 tokens of the one before it, every key is whole in one of
+them, and keys and values take more room.
 
 The chunks of other samples in the memory, as the authors train (`Phase.distractors`), are none of this study: each holds a key
 of its own, and with a softmax over chunks nothing tells which of them is asked for. With those of 15 or 63 others after the
@@ -21,8 +22,8 @@ first 800 steps, on seed 100, the loss went from 0.001 to 1.5 and stayed there.
 Cost: 8 runs a seed of 1,500 steps of 65,536 tokens (gpu), 8 more with `--part recurrences`; 3 small ones a seed of 1,000
 steps, one to three minutes each on one core (cpu). Of 1,048,576 and 4,194,304 tokens, 20 samples are read side by side.
 `--part farther` measures the same runs at 16,777,216 tokens (5 samples); `--part farthest` Mamba-2 with hierarchical sparse
-attention, the authors' own model, at 67,108,864 (one sample): a minute a seed on one H200, estimated, and longer than a
-quarter of an hour for the LSTM, which is why it is not asked.
+attention, the authors' model but for the overlap, at 67,108,864 (one sample): a minute a seed on one H200, estimated, and
+longer than a quarter of an hour for the LSTM, which is why it is not asked.
 Command: lengthlab reproduce passkey
 """
 

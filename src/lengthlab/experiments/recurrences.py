@@ -10,9 +10,9 @@ rest is ours. All have the same steps and, at a size, the same rate: on two core
 nearly all of them on seed 100, which is not published (`pilots`). On a GPU half the samples of a recurrence alone ask its state
 at every token, so that who does not have it in these steps had every help to learn it; on two cores it is asked at the end.
 
-Every hybrid is asked for a state and for recall beside it, and its attention looks back a token, delayed or not. Two states are
-usual, sums modulo 10 and products in S3: each takes 20 runs a seed, and the other five together would take more steps than all
-the rest of the study.
+Every hybrid is asked for a state and for recall beside it; on a GPU its attention looks back a token, delayed or not. Two
+states are usual, sums modulo 10 and products in S3: each takes 20 runs a seed, and the other five together would take more
+steps than all the rest of the study.
 
 Cost: 80 runs a seed of 4,000 steps for a recurrence alone, and 40 of at most 4,500 for hybrids (gpu, in parts: `--part modulo`,
 `groups`, `recall`, `hybrids`), 100 more of these with `--part other-hybrids`; 10 small ones a seed of 2,500 steps, one to four
@@ -40,8 +40,8 @@ MODULI = tuple(f"modulo {modulus}" for modulus in (2, 5, 10))
 GROUPS = ("Z60", "S3", "S4", "A5")
 TASKS = {**dict.fromkeys(MODULI, "modulo"), **dict.fromkeys(GROUPS, "group-recall"), "recall": "recall"}
 """What a recurrence alone is asked, and the task's name."""
-RUNNING = {"modulo": "running-sum", "group-recall": "running-product", "recall": ""}
-"""What asks the same at every token."""
+RUNNING = {"modulo": "running-sum", "group-recall": "running-product"}
+"""What asks the same at every token, if there is something."""
 HYBRID_TASKS = {**dict.fromkeys(MODULI, "modulo-recall"), **dict.fromkeys(GROUPS, "group-recall")}
 """What a hybrid is asked beside recall, and the task's name."""
 USUAL = ("modulo 10", "S3")
@@ -130,7 +130,9 @@ def alone_arm(recurrence: str, asked: str, size: str = "gpu") -> Arm:
     ('negative gated-deltanet, S3', 'group-recall+running-product', 'modulo')
     """
     about = (("recurrence", recurrence), ("state", asked))
-    task = TASKS[asked] + f"+{RUNNING[TASKS[asked]]}" * (SCALES[size].dense and asked != "recall")
+    task = TASKS[asked]
+    if SCALES[size].dense and task in RUNNING:
+        task = f"{task}+{RUNNING[task]}"
     return Arm(f"{recurrence}, {asked}", recurrence.removeprefix("negative "), task, "end-to-end", about=about)
 
 

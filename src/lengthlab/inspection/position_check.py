@@ -57,14 +57,14 @@ def unread_positions(run: Run, longest: Batch) -> str:
     >>> task, model = ll.tasks.Addition(positions="coupled"), ll.models.t5_decoder(width=8, blocks=1, heads=2, position_ids=0)
     >>> run = ll.Run(task, model, ll.end_to_end(5), lengths=(1, 2), batch=4)
     >>> unread_positions(run, task.draw(torch.tensor([2]), torch.Generator()))
-    "task 'addition' has position ids, and nothing in model 't5-decoder' reads them: give it model.position_ids"
+    "task 'addition' has position ids, and nothing in model 't5-decoder' reads them: take position_ids or positions that do"
     """
     modules = tuple(run.blueprint.modules())
     placing = (isinstance(each, _Attention) and not isinstance(each.positions, Untouched) for each in modules)
     if longest.position_BT is None or any(placing) or any(isinstance(each, PositionTable) for each in modules):
         return ""
     task, model = f"task '{run.task.name}'", f"model '{run.model.name}'"
-    return f"{task} has position ids, and nothing in {model} reads them: give it model.position_ids"
+    return f"{task} has position ids, and nothing in {model} reads them: take position_ids or positions that do"
 
 
 def _largest(run: Run) -> int:

@@ -102,7 +102,9 @@ def _about_long_memory(part: ChunkMemory | HierarchicalAttention | LocalAttentio
     if isinstance(part, HierarchicalAttention):
         weights = name_of(ChunkWeights, part.weights)
         return f"hierarchical attention, {part.heads} heads, {part.chunks} chunks, weights {weights}"
-    return f"memory of chunks of {part.chunk} tokens, encoder layers {part.encoder}, heads for keys and values {part.kv_heads}"
+    common = f", {part.overlap} of them in common" if part.overlap else ""
+    inside = f"encoder layers {part.encoder}, heads for keys and values {part.kv_heads}"
+    return f"memory of chunks of {part.chunk} tokens{common}, {inside}"
 
 
 def _first(module: nn.Module) -> nn.Module:

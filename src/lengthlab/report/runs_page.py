@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lengthlab.errors import cut
 from lengthlab.report.best import RULE, Best, best_of, sentence
 from lengthlab.report.curves import Curve
 from lengthlab.report.page import Block, Curves, Details, Entry, Heading, Page, Scores, Span, Table, Text, Words
 from lengthlab.report.scores import GOOD, Score, samples_told, usual_total
 from lengthlab.report.setting import Setting, alike, settings_of
 from lengthlab.store.rows import ALL
-from lengthlab.store.settings import in_words
+from lengthlab.store.settings import described
+
+LONGEST = 300
+"""Signs of a task with all that it is made with."""
 
 
 def runs_page(curves: Sequence[Curve], each_seed: bool = False, details: bool = True) -> Page:
@@ -153,7 +157,9 @@ def provenance(curves: Sequence[Curve]) -> list[str]:
     kinds = {(curve.first.task, str(curve.chance.get(ALL)), *curve.lengths): curve for curve in curves}
     chance = sorted({f"{curve.first.task}: {_chance(curve)}" for curve in kinds.values()})
     made = sorted({f"{curve.made['hardware']}, torch {curve.made['versions']['torch']}" for curve in curves})
-    tasks = sorted({in_words(curve.content["task"]) for curve in curves if isinstance(curve.content.get("task"), Mapping)})
+    tasks = sorted(
+        {cut(described(curve.content["task"]), LONGEST) for curve in curves if isinstance(curve.content.get("task"), Mapping)}
+    )
     return [
         *(f"Task: {task}." for task in tasks),
         f"Training lengths n = {', '.join(trained)}. Seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",

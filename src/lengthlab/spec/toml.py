@@ -230,19 +230,21 @@ def chosen_table(name: str, choices: Sequence[str]) -> dict[str, Any]:
     return table
 
 
-def made_otherwise(made: Any, choices: Sequence[str]) -> Any:
-    """A dataclass with other values of its fields, as they are named on the command line.
+def made_otherwise(made: Any, choices: Sequence[str], where: str = "task") -> Any:
+    """A dataclass with other values of its fields, as they are named on the command line; `where` is what it is called there.
 
     >>> from lengthlab.tasks import ModuloRecall
     >>> made_otherwise(ModuloRecall(), ["keys=40"]).keys
     40
     """
-    given, hints = chosen_table("", choices), parameters(type(made))
-    del given["name"]
-    where = word_for(type(made)) or "it"
+    given: dict[str, Any] = {}
+    for choice in choices:
+        override_value(given, choice)
+    hints = parameters(type(made))
     for word in given:
         require(word in hints, f"unknown key '{where}.{word}'; {nearest(word, hints or ['no key'])}")
-    return replace(made, **{word: read(item, hints[word], f"{where}.{word}", Path(), None) for word, item in given.items()})
+    values = {word: read(item, hints[word], f"{where}.{word}", Path(), getattr(made, word)) for word, item in given.items()}
+    return replace(made, **values)
 
 
 def override_value(table: dict[str, Any], override: str) -> None:

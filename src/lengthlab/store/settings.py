@@ -111,16 +111,17 @@ def shown(value: Value) -> str:
     return str(value)
 
 
-def in_words(thing: Content) -> str:
-    """A thing that a run is made of, with all that it is made with.
+def described(thing: Content, deep: int = 5) -> str:
+    """A thing that a run is made of, with all that it is made with; what lies more than so `deep` in it is left out.
 
-    >>> in_words({"kind": "copy", "letters": "unique", "alphabet": 7, "reverse": False})
+    >>> described({"kind": "copy", "letters": "unique", "alphabet": 7, "reverse": False})
     'copy (letters unique, alphabet 7, reverse no)'
-    >>> in_words({"kind": "mixture", "tasks": [{"kind": "sort"}, {"kind": "count", "of": {"kind": "sort", "numbers": 9}}]})
+    >>> described({"kind": "mixture", "tasks": [{"kind": "sort"}, {"kind": "count", "of": {"kind": "sort", "numbers": 9}}]})
     'mixture (tasks sort and count (of sort (numbers 9)))'
     """
-    name = str(thing.get("name", thing.get("kind", "")))
-    told = ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in _made_with(thing) if _value(value))
+    name = cut(str(thing.get("name", thing.get("kind", ""))))
+    pairs = [(cut(key.replace("_", " ")), _value(value, deep - 1)) for key, value in _made_with(thing)] if deep else []
+    told = ", ".join(f"{key} {value}" for key, value in pairs if value)
     return f"{name} ({told})" if told else name
 
 
@@ -132,13 +133,12 @@ def _made_with(thing: Content) -> Iterable[tuple[str, Any]]:
             yield key, value
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, deep: int) -> str:
     """Nothing of what has lines of its own, like the text of a rule, and of what is not said."""
     if isinstance(value, Mapping):
-        return in_words(value)
+        return described(value, deep)
     if isinstance(value, (list, tuple)):
-        several = any(isinstance(each, (Mapping, list, tuple)) for each in value)
-        return " and ".join(filter(None, map(_value, value))) if several else shown(tuple(value)) if value else ""
+        return " and ".join(filter(None, (_value(each, deep - 1) for each in value))) if deep > 0 else ""
     return "" if value in (None, "") or "\n" in str(value) else cut(shown(value))
 
 

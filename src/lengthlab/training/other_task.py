@@ -5,7 +5,7 @@ made with other values. Nothing of it is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lengthlab.device import AUTO, device_named
 from lengthlab.errors import LabError, nearest, refuse_exit, require
@@ -41,6 +41,7 @@ def measure_on(
         require(folder.finished, f"run {folder.id} is not finished: train it first")
         result = read_result(folder, trust)
         task = other(result.run.task)
+        result = replace(result, run=replace(result.run, task=task))  # so that its own samples have room
         place = device_named(device)
         for length in lengths:
             task.check_length(length)

@@ -1,7 +1,7 @@
 """Hierarchical sparse attention (HSA): find a few chunks by their landmarks, then attend inside each of them.
 
 Hu et al. 2025, arXiv 2504.16795. A sequence is cut into chunks of S tokens. With q and r linear in x_t, and only chunks c that
-ended before token t to choose from, t ≥ (c + 1) S:
+ended before token t to choose from, t ≥ (c + 1) S where chunks do not overlap:
 
     s_c = r · landmark_c / sqrt(R)                 K chunks with the highest s, most recent first
     w = stick-breaking of their s, or softmax      in fp32
