@@ -109,7 +109,7 @@ def test_coupling_is_judged_by_the_median_and_digits_reach_two_hundred() -> None
     assert (claim.by, claim.checks[0].length, claim.checks[0].bound) == ("median", 200, 0.95)
     arms = [dict(arm.about) for arm in COUPLING.section("addition").arms]
     assert [(arm["positions"], arm["scores"]) for arm in arms] == list(coupling.WAYS.values())
-    assert {size.trained for section in COUPLING.sections for size in section.sizes} == {(1, 40), (5, 9)}
+    assert {size.trained for section in COUPLING.sections for size in section.sizes} == {(1, 40), (5, 9), (1, 12)}
 
 
 @every_size
