@@ -124,11 +124,21 @@ def scale(axes: Axes, lengths: Sequence[int], block: FigureBlock) -> None:
     # The ends and the end of the training range first, then whatever has room between them.
     for length in sorted(lengths, key=lambda n: (n not in (first, last), n != longest, n)):
         here = at[lengths.index(length)]
-        if all(abs(here - at[lengths.index(other)]) >= room for other in named):
+        if all(abs(here - at[lengths.index(other)]) >= room * _wider(length, other) for other in named):
             named.append(length)
     if inches:
         named = with_room(lengths, at, (first, last, longest), inches)
     axes.set_xticks(lengths, [str(length) if length in named else "" for length in lengths], fontsize=points(9))
+
+
+def _wider(one: int, other: int) -> float:
+    """How many times the usual room two numbers side by side take: those of many digits would run into each other.
+
+    >>> _wider(100, 65_536), _wider(1_048_576, 4_194_304) > 2
+    (1.0, True)
+    """
+    digits = len(str(one)) + len(str(other))
+    return digits / 5.5 if digits > 10 else 1.0
 
 
 def legend_names(entries: Sequence[Entry]) -> list[str]:
