@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lengthlab.experiments.decoder import MODELS, Recipe, task_named
+from lengthlab.experiments.hybrid_recipe import HybridRecipe
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, At, Check, Claim, Reference, Section, Source, Study
 from lengthlab.store.rows import ALL
@@ -138,31 +139,6 @@ NOT_TRAINED = {("rotary", "UF"), ("rotary", "UB")}
 """These are of models for UR and UL, applied token by token."""
 
 
-@dataclass(frozen=True)
-class HybridRecipe:
-    """As many steps either way; delayed, the recurrence alone is asked for the answer in the `first` of them."""
-
-    size: Size
-    width: int
-    heads: int
-    first: int
-    joint: int
-    last: int
-    lr: float
-    batch: int
-
-    def run(self, kind: Kind, training: str) -> Run:
-        from lengthlab.models import hybrid_block
-        from lengthlab.spec.run import Run
-        from lengthlab.spec.schedule import delayed, end_to_end
-
-        model = hybrid_block(self.width, blocks=1, heads=self.heads, positions="none", scores="log-n")
-        alike = (self.last, self.lr)
-        whole = end_to_end(self.first + self.joint, *alike)
-        schedule = delayed(self.first, self.joint, *alike) if training == "delayed" else whole
-        return Run(kind.made(self.size), model, schedule, self.size.trained, self.batch)
-
-
 HYBRID_RECIPES = {
     "gpu": HybridRecipe(GPU, 256, 4, 4_000, 8_000, 2_000, 6e-4, 256),
     "cpu": HybridRecipe(CPU, 64, 2, 1_000, 1_600, 400, 3e-3, 64),
@@ -205,7 +181,8 @@ def run(arm: Arm, size: str) -> Run:
     """The run of an arm."""
     code, way = arm.name.split(", ")
     if way == "hybrid":
-        return HYBRID_RECIPES[size].run(KIND[code], arm.training)
+        recipe = HYBRID_RECIPES[size]
+        return recipe.run(KIND[code].made(recipe.size), arm.training)
     if size == "cpu":
         return ON_TWO_CORES.run(KIND[code].made(CPU), way, CPU)
     return RECIPES[way][code].run(KIND[code].made(GPU), way, GPU)
