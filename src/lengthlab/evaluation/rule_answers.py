@@ -70,12 +70,12 @@ def _few_of(task: Task) -> Task:
 def rule_answers(network: nn.Module, task: Task, length: int, samples: int = 100) -> RuleAnswers:
     """Its answers to the fixed samples of a length.
 
-    >>> from lengthlab import models
+    >>> import torch, lengthlab as ll
     >>> from lengthlab.tasks import coin_flips_rule
-    >>> task = coin_flips_rule("scratchpad")
-    >>> found = rule_answers(models.lstm(width=8).build(task.vocabulary), task, 2, samples=5)
-    >>> found.samples, found.answer <= 5, found.early <= 5
-    (5, True, True)
+    >>> task, seeded = coin_flips_rule("scratchpad"), torch.manual_seed(0)
+    >>> found = rule_answers(ll.models.lstm(width=8).build(task.vocabulary), task, 2, samples=5)
+    >>> found.samples, found.answer, found.early
+    (5, 0, 5)
     """
     asked = rule_in(task)
     said = own_words(network, asked.task, length, samples)
