@@ -22,9 +22,7 @@ PANEL = (4.3, 3.7)
 WIDE_SPAN = 20
 """Lengths that span more than this are drawn on a logarithmic axis."""
 NARROW, LOW, AXIS = 2.0, 0.78, 0.8
-"""Inches of a panel where a width is given; how high it is, and how long its axis, as shares of how wide it is."""
-APART = 0.075
-"""Ticks that are nearer to each other, as a share of the axis, have no numbers of their own."""
+"""Inches of a panel where a width is given; how high it is, and how long the axis of any, as shares of how wide it is."""
 VISIBLE = 0.03
 """A level that is nearer to chance is not drawn."""
 MOST_SEEDS = 20
@@ -108,37 +106,21 @@ def _levels(block: Curves, question: str) -> Iterator[tuple[str, dict[int, float
 
 
 def scale(axes: Axes, lengths: Sequence[int], block: FigureBlock) -> None:
-    """Logarithmic where lengths span much; a tick for each length, and a number where there is room for it: by letters where it
-    is known how long the axis is.
+    """Logarithmic where lengths span much; a tick for each length, and a number where there is room for it: the ends and the
+    end of the training range first.
     """
     longest = block.trained[1]
-    inches = AXIS * block.width / axes.get_gridspec().ncols if block.width else 0.0  # type: ignore[union-attr]
     first, last = lengths[0], lengths[-1]
     wide = last > WIDE_SPAN * first
     if wide:
         axes.set_xscale("log")
         axes.set_xlim(left=first / 1.6 if first < longest else longest / 3)
     at = [log(length) if wide else float(length) for length in lengths]
-    room = APART * (at[-1] - at[0])
-    named: list[int] = []
-    # The ends and the end of the training range first, then whatever has room between them.
-    for length in sorted(lengths, key=lambda n: (n not in (first, last), n != longest, n)):
-        here = at[lengths.index(length)]
-        if all(abs(here - at[lengths.index(other)]) >= room * _wider(length, other) for other in named):
-            named.append(length)
-    if inches:
-        named = with_room(lengths, at, (first, last, longest), inches)
+    grid, (left, right) = axes.get_gridspec(), axes.get_xlim()
+    seen = log(right / left) if wide else right - left
+    inches = AXIS * grid.figure.get_figwidth() / grid.ncols * (at[-1] - at[0]) / seen  # type: ignore[union-attr]
+    named = with_room(lengths, at, (first, last, longest), inches)
     axes.set_xticks(lengths, [str(length) if length in named else "" for length in lengths], fontsize=points(9))
-
-
-def _wider(one: int, other: int) -> float:
-    """How many times the usual room two numbers side by side take: those of many digits would run into each other.
-
-    >>> _wider(100, 65_536), _wider(1_048_576, 4_194_304) > 2
-    (1.0, True)
-    """
-    digits = len(str(one)) + len(str(other))
-    return digits / 5.5 if digits > 10 else 1.0
 
 
 def legend_names(entries: Sequence[Entry]) -> list[str]:

@@ -19,8 +19,8 @@ DASHES: tuple[Any, ...] = ("-", (0, (4, 2.2)), (0, (7, 1.8, 1.2, 1.8)), (0, (1.2
 """Later ones are drawn over earlier ones, which show through their gaps."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, FAINT, RULE, SHADE = "#222222", "#6B6B6B", "#EEEEEE", "#DDDDDD"
-LETTER = 0.0078
-"""Inches that a letter takes, in the mean, for each point of its size."""
+LETTER, DIGIT = 0.0078, 0.0089
+"""Inches that a letter takes, in the mean, and any digit, for each point of its size."""
 SMALL = 8.5
 
 
@@ -48,7 +48,8 @@ def write_title(drawing: Figure, title: str) -> None:
 
 
 def with_room(lengths: Sequence[int], at: Sequence[float], first: Sequence[int], inches: float) -> list[int]:
-    """Of the lengths at these places of an axis that is so long, those whose numbers do not touch; the first ones first.
+    """Of the lengths at these places, so many inches from the first to the last, those whose numbers do not touch; the `first`
+    ones first.
 
     >>> with_room([50, 1000, 2000], [0, 10, 10.5], [2000], 2)
     [2000, 50]
@@ -56,7 +57,7 @@ def with_room(lengths: Sequence[int], at: Sequence[float], first: Sequence[int],
     span, kept = max(at) - min(at) or 1.0, list[int]()
     place = dict(zip(lengths, at, strict=True))
     for length in sorted(lengths, key=lambda n: (first.index(n) if n in first else len(first), n)):
-        wide = [points(9) * LETTER * ((len(str(length)) + len(str(other))) / 2 + 1) for other in kept]
+        wide = [points(9) * DIGIT * ((len(str(length)) + len(str(other))) / 2 + 1) for other in kept]
         gaps = [abs(place[length] - place[other]) / span * inches for other in kept]
         kept += [length] if all(gap >= need for gap, need in zip(gaps, wide, strict=True)) else []
     return kept
