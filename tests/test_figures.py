@@ -122,14 +122,23 @@ def test_the_level_of_one_guessed_question_is_drawn_where_all_are_asked() -> Non
     assert not any("guessed" in str(line.get_label()) for line in modulo.get_lines())
 
 
-def test_lengths_that_span_much_are_drawn_on_a_logarithmic_axis_with_numbers_apart() -> None:
-    far = (5, 15, 25, 50, 75, 100, 1000, 4000)
-    axes = draw(curves([entry(model="a", lengths=far)], far)).axes[0]
-    assert axes.get_xscale() == "log"
-    named = [int(label.get_text()) for label in axes.get_xticklabels() if label.get_text()]
-    assert {5, 25, 4000} <= set(named)
-    assert all(later / earlier > 1.4 for earlier, later in pairwise(named))
-    assert draw(curves([entry(model="a")])).axes[0].get_xscale() == "linear"
+@pytest.mark.parametrize(
+    ("lengths", "trained"),
+    [((5, 15, 25, 50, 75, 100, 1000, 4000), 25), ((1024, 4096, 65_536, 1_048_576, 4_194_304), 1024), ((10, 11, 20, 30), 10)],
+)
+@pytest.mark.parametrize("width", [0.0, 3.25, 6.75])
+def test_numbers_of_lengths_do_not_touch_and_the_ends_have_theirs(lengths: tuple[int, ...], trained: int, width: float) -> None:
+    block = replace(curves([entry(model="a", lengths=lengths)], lengths), trained=(1, trained), width=width)
+    drawing = draw(block)
+    drawing.draw_without_rendering()
+    axes = drawing.axes[0]
+    labels = [label for label in axes.get_xticklabels() if label.get_text()]
+    named = {int(label.get_text()) for label in labels}
+    assert {lengths[0], lengths[-1]} <= named <= set(lengths)
+    assert trained in named
+    boxes = [label.get_window_extent() for label in labels]
+    assert all(later.x0 > earlier.x1 for earlier, later in pairwise(boxes))
+    assert axes.get_xscale() == ("log" if lengths[-1] > 20 * lengths[0] else "linear")
 
 
 def test_a_label_that_tells_arms_apart_is_all_that_a_legend_has() -> None:
