@@ -184,7 +184,7 @@ def test_a_task_that_does_not_know_its_tokens_is_read_padded(
 ) -> None:
     change(monkeypatch)
     run = end_to_end_run()
-    assert (padding_reason(run, run.lengths, run.network()) == "") == flat
+    assert (padding_reason(run.task, run.batch, run.lengths, run.network()) == "") == flat
 
 
 def test_a_task_whose_tokens_are_not_those_it_draws_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,4 +197,4 @@ def test_a_task_whose_tokens_are_not_those_it_draws_is_refused(monkeypatch: pyte
 
 def test_a_batch_with_fewer_samples_than_lengths_is_read_padded() -> None:
     run = end_to_end_run(batch=2, lengths=(1, 3))
-    assert padding_reason(run, run.lengths, run.network())
+    assert padding_reason(run.task, run.batch, run.lengths, run.network())

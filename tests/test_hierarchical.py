@@ -494,14 +494,24 @@ def test_local_attention_sees_its_window_at_once_where_asked_and_in_pieces(windo
     torch.testing.assert_close(torch.cat(pieces, dim=1), wanted)
 
 
-def test_local_attention_in_a_row_never_looks_into_the_document_before() -> None:
-    module, documents = drawn(LocalAttention(HEADS, 6).build(WIDTH)), Documents([3, 5, 20])
+@pytest.mark.parametrize("window", [1, 2, 4, 6])
+def test_local_attention_in_a_row_never_looks_into_the_document_before(window: int) -> None:
+    module, documents = drawn(LocalAttention(HEADS, window).build(WIDTH)), Documents([3, 5, 20])
     x_1ND = numbers(1, 28, WIDTH)
     whole_1ND = module(x_1ND, Layout(documents=documents))
     pieces = torch.cat([in_a_window(module, piece) for piece in x_1ND.split([3, 5, 20], dim=1)], dim=1)
     query_1M = torch.tensor([[1, 4, 10]])
     torch.testing.assert_close(whole_1ND, pieces)
     torch.testing.assert_close(module(x_1ND, Layout(query_BQ=query_1M, documents=documents)), pieces[:, query_1M[0]])
+
+
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_a_narrow_window_has_the_gradients_of_blocks(window: int) -> None:
+    module, x_BTD = drawn(LocalAttention(HEADS, window).build(WIDTH)), numbers(3, 11, WIDTH).requires_grad_()
+    learned = (x_BTD, *module.parameters())
+    narrow = torch.autograd.grad(module(x_BTD).square().sum(), learned)
+    blocks = torch.autograd.grad(module.mix(x_BTD, Layout()).square().sum(), learned)
+    torch.testing.assert_close(narrow, blocks)
 
 
 # Distractors

@@ -162,11 +162,11 @@ def test_the_bars_are_those_that_were_set() -> None:
     }
     kept, dense = hard_states.KEPT, hard_states.DENSE
     assert bars == {
-        (f"S3, {kept}", 1000): 0.99,
-        (f"S4, {kept}", 100): 0.95,
-        (f"S4, {kept}", 1000): 0.90,
-        (f"Z60, {kept}", 1000): 0.95,
-        (f"A5, {dense}", 50): 0.95,
+        **{(f"S3, {way}", 1000): 0.99 for way in ("open", kept)},
+        **{(f"S4, {way}", 100): 0.95 for way in ("open", kept)},
+        **{(f"S4, {way}", 1000): 0.90 for way in ("open", kept)},
+        **{(f"Z60, {way}", 1000): 0.95 for way in ("open", kept)},
+        **{(f"A5, {way}", 50): 0.95 for way in ("open", dense)},
         (f"A5, {dense}", 1000): 0.90,
         (f"modulo 10, {kept}", 1000): 0.97,
         **{(arm, n): 0.99 for arm in ("lstm + hsa", "lstm + hsa, overlap") for n in (1024, 4096, 65_536, 1_048_576, 4_194_304)},

@@ -20,7 +20,7 @@ from lengthlab.models import AdaptiveTemperature, lstm, transformer
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
-from lengthlab.tasks import IGNORE, Batch, Copy, Mixture, ModuloRecall, Passkey, modulo, recall
+from lengthlab.tasks import IGNORE, Batch, Copy, Mixture, ModuloRecall, Passkey, RunningSum, modulo, recall
 from lengthlab.tasks.batch import join
 from lengthlab.tasks.card import card
 from lengthlab.training import train
@@ -49,6 +49,28 @@ def test_every_sample_is_one_of_its_task(seed: int, tag: bool, share: int) -> No
         answers = {question: answer for question, answer in asked.items() if answer}
         assert len(answers) == 1
         assert {question: list(answer) for question, answer in mixture.solve(words).items()} == answers
+
+
+@pytest.mark.parametrize("tag", [True, False])
+def test_tasks_of_as_many_tokens_lie_in_a_row_and_learn_what_they_learn_padded(tag: bool) -> None:
+    mixture = Mixture((modulo(3, 4, 8), RunningSum(3, 4, 8)), tag=tag)
+    run = Run(mixture, lstm(width=8), end_to_end(2), lengths=(1, 4), batch=8)
+    row, padded = TrainState(run, CPU), TrainState(run, CPU, padded=True)
+    assert row.data.documents is not None
+    assert padded.data.documents is None
+    for _ in range(3):
+        assert row.advance() == pytest.approx(padded.advance(), rel=1e-5)
+
+
+def test_a_phase_that_has_lengths_of_its_own_for_a_part_is_read_padded() -> None:
+    mixture = Mixture((modulo(3, 4, 8), RunningSum(3, 4, 8)))
+    schedule = Schedule("longer", (Phase(1, 1e-3, mixture_lengths=((), (1, 6))), Phase(1, 1e-3)))
+    state = TrainState(Run(mixture, lstm(width=8), schedule, lengths=(1, 4), batch=8), CPU)
+    rows = []
+    for _ in range(2):
+        rows.append(state.data.documents is not None)
+        state.advance()
+    assert rows == [False, True]
 
 
 def test_shares_hold_in_any_stretch() -> None:

@@ -35,8 +35,8 @@ LOCAL = 2
 
 @dataclass(frozen=True)
 class Scale:
-    """`first` at most: the delay ends when the sum is mastered at twice the range, and after `settle` more, in which the rate falls
-    to nothing. A query reads `chunks` of `chunk` tokens. After `joint` come `crowded` steps with the chunks of `others` in the
+    """`first` at most: the delay ends when the sum is mastered at so many `times` the range, and after `settle` more, in which the
+    rate falls to nothing. A query reads `chunks` of `chunk` tokens. After `joint` come `crowded` steps with the chunks of `others` in the
     memory, as many samples, which stay for the `last`.
     """
 
@@ -49,6 +49,7 @@ class Scale:
     chunks: int
     batch: int
     lr: float
+    times: int
     first: int
     settle: int
     joint: int
@@ -71,7 +72,7 @@ class Scale:
         from lengthlab.spec.schedule import Mastered, delayed, end_to_end
 
         if training == "delayed":
-            first = Mastered("modulo", times=2, limit=self.first)
+            first = Mastered("modulo", times=self.times, limit=self.first)
             made = delayed(first, self.joint, self.last, self.lr, slowed=0.0, settle=self.settle)
         else:
             made = end_to_end(self.first + self.settle + self.joint, self.last, self.lr)
@@ -85,9 +86,9 @@ GPU = Size("gpu", (1, 25), (25, 100, 400, 1000, 4000, 20_000, 100_000), gpu=True
 CPU = Size("cpu", (1, 10), (10, 40, 160, 640))
 SCALES = {
     "gpu": Scale(GPU, modulus=10, keys=131_072, width=256, heads=2, chunk=4, chunks=8, batch=512, lr=6e-4,
-                 first=3_000, settle=1_000, joint=2_500, last=1_000, crowded=2_500, others=15),
+                 times=4, first=4_000, settle=2_000, joint=2_500, last=1_000, crowded=2_500, others=63),
     "cpu": Scale(CPU, modulus=2, keys=1024, width=64, heads=2, chunk=2, chunks=4, batch=64, lr=2e-3,
-                 first=1_250, settle=500, joint=1_000, last=500, crowded=1_500, others=7),
+                 times=2, first=1_250, settle=500, joint=1_000, last=500, crowded=1_500, others=7),
 }  # fmt: skip
 """On two cores, recall is what is hard. All that follows is of seeds 100 and 101, which are not published, on 500 samples.
 

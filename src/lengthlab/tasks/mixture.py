@@ -175,6 +175,17 @@ class Mixture(Task):
         last = max(self.asked_tasks, key=lambda task: task.shortest)
         return f"as '{last.name}' in it: {last.floor}"
 
+    def tokens(self, length: int) -> int | None:
+        """Known where all of its tasks have as many, at the same lengths.
+
+        >>> from lengthlab.tasks import ModuloRecall, RunningSum, modulo
+        >>> [Mixture((main, RunningSum()), tag=False).tokens(4) for main in (modulo(), ModuloRecall())]
+        [11, None]
+        """
+        known = {task.tokens(min(max(length, task.shortest), task.longest or length)) for task in self.tasks}
+        one = known.pop()
+        return None if known or one is None or self.lengths else one + self.tag
+
     def chance(self, length: int) -> Mapping[str, float]:
         each = {f"{task.name}/{question}": task.chance(length)[question] for task in self.tasks for question in task.questions}
         shares = self.measured or self.weights

@@ -21,7 +21,7 @@ from lengthlab.spec.duration import BLOCK as BLOCK
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase
 from lengthlab.spec.seeds import seed_for
-from lengthlab.tasks import IGNORE, Batch
+from lengthlab.tasks import IGNORE, Batch, Task
 from lengthlab.tasks.batch import merged, pad_tokens
 from lengthlab.tasks.lengths import spread
 
@@ -81,8 +81,8 @@ class Data:
         self.lengths = phase.lengths or run.lengths
         self.asks = phase.asks or run.task.questions
         self.distractors = phase.distractors
-        self.padded_because = "it was asked for" if padded else padding_reason(run, self.lengths, network)
-        self.documents = None if self.padded_because else documents_of(run, self.lengths, device)
+        self.padded_because = "it was asked for" if padded else padding_reason(self.task, run.batch, self.lengths, network)
+        self.documents = None if self.padded_because else documents_of(self.task, run.batch, self.lengths, device)
         self.generator = torch.Generator(device=device)
         self._most: int | None = None
         self._lengths_hold = False
@@ -100,7 +100,7 @@ class Data:
     def _padded(self, batch: Batch) -> StepData:
         # The last token is only ever an answer, so the model need not read it.
         read = batch.tokens_BT.shape[1] - 1
-        wide = read if self.run.task.tokens(self.lengths[1]) is not None else -(-read // BUCKET) * BUCKET
+        wide = read if self.task.tokens(self.lengths[1]) is not None else -(-read // BUCKET) * BUCKET
 
         def steps(x_BT: Tensor, fill: int = 0) -> Tensor:
             wide_BT = pad_tokens(x_BT[:, :read], 0, wide - read, fill)
@@ -160,24 +160,24 @@ class Data:
             require_position(int(batch.position_BT.max()), self._limit)
 
 
-def padding_reason(run: Run, lengths: tuple[int, int], network: nn.Module) -> str:
+def padding_reason(task: Task, batch: int, lengths: tuple[int, int], network: nn.Module) -> str:
     """Why batches cannot lie in rows of documents that are the same at every step; empty where they can."""
     shortest, longest = lengths
     if not isinstance(network, Network):
         return f"{type(network).__name__} is not composed of parts"
-    if run.batch < longest - shortest + 1:
-        return f"a batch of {run.batch} has not every length from {shortest} to {longest}"
-    tokens = _tokens(run, lengths)
+    if batch < longest - shortest + 1:
+        return f"a batch of {batch} has not every length from {shortest} to {longest}"
+    tokens = _tokens(task, batch, lengths)
     if None in tokens:
-        return f"task '{run.task.name}' does not say how many tokens its sequences have (Task.tokens)"
+        return f"task '{task.name}' does not say how many tokens its sequences have (Task.tokens)"
     ascending = tokens == sorted(tokens)  # type: ignore[type-var]
-    return "" if ascending else f"longer sequences of task '{run.task.name}' have fewer tokens than shorter ones"
+    return "" if ascending else f"longer sequences of task '{task.name}' have fewer tokens than shorter ones"
 
 
-def documents_of(run: Run, lengths: tuple[int, int], device: torch.device) -> Documents:
+def documents_of(task: Task, batch: int, lengths: tuple[int, int], device: torch.device) -> Documents:
     """How every batch lies in a row."""
-    return Documents([tokens - 1 for tokens in _tokens(run, lengths) if tokens is not None], device)
+    return Documents([tokens - 1 for tokens in _tokens(task, batch, lengths) if tokens is not None], device)
 
 
-def _tokens(run: Run, lengths: tuple[int, int]) -> list[int | None]:
-    return [run.task.tokens(n) for n in spread(run.batch, lengths, torch.Generator()).tolist()]
+def _tokens(task: Task, batch: int, lengths: tuple[int, int]) -> list[int | None]:
+    return [task.tokens(n) for n in spread(batch, lengths, torch.Generator()).tolist()]

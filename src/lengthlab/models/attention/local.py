@@ -17,6 +17,9 @@ from lengthlab.models.layout import PLAIN, Layout, pick
 from lengthlab.models.linear import Linear
 from lengthlab.models.mixer import Mixer
 
+NARROW = 4
+"""A window of at most so many tokens is read token by token back, without blocks and without padding between documents."""
+
 
 @dataclass(frozen=True)
 class LocalAttention:
@@ -64,7 +67,7 @@ class _LocalAttention(Mixer):
         """Where few outputs are wanted, of their windows alone."""
         query_BQ, tokens = layout.query_BQ, x_BTD.shape[1]
         if query_BQ is None or query_BQ.shape[1] * self.window > tokens:
-            return super().forward(x_BTD, layout)
+            return pick(self._narrow(x_BTD, layout), query_BQ) if self.window <= NARROW else super().forward(x_BTD, layout)
         start_BQ = torch.zeros_like(query_BQ)
         if layout.documents is not None:
             start_BQ = query_BQ - layout.documents.inside(query_BQ).view_as(query_BQ)
@@ -73,6 +76,23 @@ class _LocalAttention(Mixer):
         x_BQWD = pick(x_BTD, place_BQW.clamp(min=0).flatten(1)).view(*place_BQW.shape, x_BTD.shape[2])
         q_BQ1D = self.q(pick(x_BTD, query_BQ))[:, :, None]
         return self._attend(q_BQ1D, self.kv(x_BQWD), seen_BQW[:, :, None])[:, :, 0]
+
+    def _narrow(self, x_BTD: Tensor, layout: Layout) -> Tensor:
+        """Every token with the same of its window at once: itself, the one before, and so on."""
+        documents = layout.documents
+        index_BT = PLAIN.index(x_BTD.shape[1], x_BTD.device) if documents is None else documents.index_1N
+        q_BTHC, k_BTHC, v_BTHC = (
+            each.unflatten(-1, (self.heads, -1)) for each in (self.q(x_BTD), *self.kv(x_BTD).chunk(2, dim=-1))
+        )
+        exact, first_BT1 = torch.promote_types(x_BTD.dtype, torch.float32), index_BT[..., None]
+        scores = []
+        for back in range(self.window):
+            score_BTH = (q_BTHC * _earlier(k_BTHC, back)).sum(dim=-1, dtype=exact) / q_BTHC.shape[3] ** 0.5
+            scores.append(score_BTH.masked_fill(first_BT1 < back, -torch.inf))
+        weights_BTHW = torch.stack(scores, dim=-1).softmax(dim=-1).to(v_BTHC.dtype)
+        mixed_BTHC = sum(weights_BTHW[..., back, None] * _earlier(v_BTHC, back) for back in range(self.window))
+        out: Tensor = self.out(mixed_BTHC.flatten(2))
+        return out
 
     def read_at(self, x_BTD: Tensor, state: Tensor | None, layout: Layout) -> tuple[Tensor, Tensor]:
         """Go on from a state: the last tokens that a window reaches back to."""
@@ -92,3 +112,8 @@ class _LocalAttention(Mixer):
         mixed_BNHWC = F.scaled_dot_product_attention(q, k, v, attn_mask=seen_NWJ.unsqueeze(-3))
         out: Tensor = self.out(mixed_BNHWC.transpose(2, 3).flatten(3))
         return out
+
+
+def _earlier(x_BTHC: Tensor, back: int) -> Tensor:
+    """For every token what is so many tokens before it; zeros where nothing is."""
+    return F.pad(x_BTHC, (0, 0, 0, 0, back, 0))[:, : x_BTHC.shape[1]]
