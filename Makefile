@@ -79,6 +79,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce coupling --from published --size gpu --page docs/coupling/coupling.md
 	$(BIN)/lengthlab reproduce coupling --from published --size cpu --page docs/coupling/coupling-cpu.md
 	$(BIN)/lengthlab reproduce recurrences --from published --size cpu --page docs/recurrences/recurrences-cpu.md
+	$(BIN)/lengthlab reproduce hard-states --from published --size gpu --page docs/recurrences/hard-states.md
 	$(BIN)/lengthlab reproduce hard-states --from published --size cpu --page docs/recurrences/hard-states-cpu.md
 	$(BIN)/lengthlab reproduce passkey --from published --size gpu --page docs/long-memory/passkey.md
 	$(BIN)/lengthlab reproduce passkey --from published --size cpu --page docs/long-memory/passkey-cpu.md
