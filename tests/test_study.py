@@ -495,3 +495,21 @@ def test_a_check_of_a_question_that_nobody_asks_is_refused_before_training() -> 
     study = Study("mine", "Mine", "?", lambda arm, size: run, (Size("tiny", (1, 2), (2,)),), (arm,), claims=(claim,))
     with pytest.raises(LabError, match=r"a check is of 'modullo'; did you mean 'modulo'\?"):
         study.runs("tiny", (0,))
+
+
+def test_a_mixture_is_shown_beside_arms_that_are_asked_the_same_question_by_itself() -> None:
+    study = find_study("hard-states")
+    section, size = study.section("a5"), study.size("gpu")
+    plain, _, mixed = section.arms
+    prefixed = f"{mixed.task.split('+')[0]}/"
+    rows = [
+        Row(25, f"{prefix}{question}", right, 10, experiment=study.name, size="gpu", run="a" * 20,
+            arm=arm.name, model=arm.model, task=arm.task, training=arm.training)
+        for arm, prefix in ((plain, ""), (mixed, prefixed))
+        for question, right in (("product", 7), ("recall", 9))
+    ]  # fmt: skip
+    results = gather(study, size, (section,), Evidence(tuple(rows)))
+    assert results.questions(section) == ("all", "product", "recall")
+    assert [results.series(arm, "product", section).scores[0].mean for arm in (plain, mixed)] == [0.7, 0.7]
+    alone = gather(study, size, (section,), Evidence(tuple(row for row in rows if row.arm == mixed.name)))
+    assert alone.questions(section) == ("all", f"{prefixed}product", f"{prefixed}recall")

@@ -67,24 +67,34 @@ class Results:
         return {trace.run[:SHORT]: trace for trace in self.evidence.traces}
 
     def questions(self, section: Section) -> tuple[str, ...]:
-        """Those that are shown: what the section names, or all that its rows have. One question of a task speaks for all."""
+        """Those that are shown: what the section names, or all that its rows have. One question of a task speaks for all; what
+        a mixture asks as `task/question` is that question, where other arms are asked it.
+        """
         asked: dict[Arm, dict[str, None]] = {arm: {} for arm in section.arms}
         for arm, question, _ in self._found:
             if arm in asked and question != ALL:
                 asked[arm][question] = None
         several = dict.fromkeys(question for own in asked.values() if len(own) > 1 for question in own)
-        return section.questions or (ALL, *several)
+        return section.questions or (
+            ALL,
+            *(each for each in several if each.rpartition("/")[2] not in several or "/" not in each),
+        )
 
     def series(self, arm: Arm, question: str = ALL, section: Section | None = None) -> Series:
         """The scores of an arm; beside others of a section it may lack seeds that they have."""
-        says, found = self.study.says, self._found
+        says = self.study.says
         scores = [
-            Score(length, one_a_seed(found.get((arm, question, length), ())), says(arm, question, length))
+            Score(length, one_a_seed(self._asked(arm, question, length)), says(arm, question, length))
             for length in self.size_of(arm).shown
         ]
         own = set(self._runs_of.get(arm, ()))
         others = {seed for other in section.arms for seed in self._runs_of.get(other, ())} if section and own else set()
         return Series(question, tuple(scores), tuple(sorted(others - own)))
+
+    def _asked(self, arm: Arm, question: str, length: int) -> list[Row]:
+        """The rows of a question, by itself or as a mixture has it."""
+        names = (question, *(f"{task}/{question}" for task in arm.task.split("+")))
+        return next((self._found[arm, name, length] for name in names if (arm, name, length) in self._found), [])
 
     def findings(self) -> list[Finding]:
         """What became of the claims, by the means over seeds, or by their medians."""
