@@ -90,7 +90,9 @@ class _LocalAttention(Mixer):
             score_BTH = (q_BTHC * _earlier(k_BTHC, back)).sum(dim=-1, dtype=exact) / q_BTHC.shape[3] ** 0.5
             scores.append(score_BTH.masked_fill(first_BT1 < back, -torch.inf))
         weights_BTHW = torch.stack(scores, dim=-1).softmax(dim=-1).to(v_BTHC.dtype)
-        mixed_BTHC = sum(weights_BTHW[..., back, None] * _earlier(v_BTHC, back) for back in range(self.window))
+        mixed_BTHC = torch.stack([weights_BTHW[..., back, None] * _earlier(v_BTHC, back) for back in range(self.window)]).sum(
+            dim=0
+        )
         out: Tensor = self.out(mixed_BTHC.flatten(2))
         return out
 
