@@ -169,7 +169,11 @@ def test_the_bars_are_those_that_were_set() -> None:
         **{(f"A5, {way}", 50): 0.95 for way in ("open", dense)},
         (f"A5, {dense}", 1000): 0.90,
         (f"modulo 10, {kept}", 1000): 0.97,
-        **{(arm, n): 0.99 for arm in ("lstm + hsa", "lstm + hsa, overlap") for n in (1024, 4096, 65_536, 1_048_576, 4_194_304)},
+        **{
+            (f"lstm + hsa{way}", n): 0.99
+            for way in ("", ", overlap", ", overlap, longer")
+            for n in (1024, 4096, 65_536, 1_048_576, 4_194_304)
+        },
         ("hsa", 100_000): 0.99,
     }
 
@@ -194,7 +198,7 @@ def test_its_page_has_every_part_from_made_up_rows(study: Study, size: Size) -> 
 
 SMALL_ARMS = [
     *((name, arm) for name in NAMES[2:4] for arm in ("lstm + hsa", "mamba2 + hsa", "attention, log-n", "lstm")),
-    *(("passkey", arm) for arm in ("negative gated-deltanet", "lstm + hsa, overlap, farther")),
+    *(("passkey", arm) for arm in ("negative gated-deltanet", "lstm + hsa, overlap, longer, farther")),
     ("variable-tracking", "attention, rope"),
 ]
 
