@@ -75,10 +75,8 @@ class Results:
             if arm in asked and question != ALL:
                 asked[arm][question] = None
         several = dict.fromkeys(question for own in asked.values() if len(own) > 1 for question in own)
-        return section.questions or (
-            ALL,
-            *(each for each in several if each.rpartition("/")[2] not in several or "/" not in each),
-        )
+        own_names = [each for each in several if "/" not in each or each.rpartition("/")[2] not in several]
+        return section.questions or (ALL, *own_names)
 
     def series(self, arm: Arm, question: str = ALL, section: Section | None = None) -> Series:
         """The scores of an arm; beside others of a section it may lack seeds that they have."""

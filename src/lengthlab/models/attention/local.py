@@ -84,16 +84,14 @@ class _LocalAttention(Mixer):
         q_BTHC, k_BTHC, v_BTHC = (
             each.unflatten(-1, (self.heads, -1)) for each in (self.q(x_BTD), *self.kv(x_BTD).chunk(2, dim=-1))
         )
-        exact, first_BT1 = torch.promote_types(x_BTD.dtype, torch.float32), index_BT[..., None]
+        exact = torch.promote_types(x_BTD.dtype, torch.float32)
         scores = []
         for back in range(self.window):
             score_BTH = (q_BTHC * _earlier(k_BTHC, back)).sum(dim=-1, dtype=exact) / q_BTHC.shape[3] ** 0.5
-            scores.append(score_BTH.masked_fill(first_BT1 < back, -torch.inf))
+            scores.append(score_BTH.masked_fill((index_BT < back)[..., None], -torch.inf))
         weights_BTHW = torch.stack(scores, dim=-1).softmax(dim=-1).to(v_BTHC.dtype)
-        mixed_BTHC = torch.stack([weights_BTHW[..., back, None] * _earlier(v_BTHC, back) for back in range(self.window)]).sum(
-            dim=0
-        )
-        out: Tensor = self.out(mixed_BTHC.flatten(2))
+        mixed = [weights_BTHW[..., back, None] * _earlier(v_BTHC, back) for back in range(self.window)]
+        out: Tensor = self.out(torch.stack(mixed).sum(dim=0).flatten(2))
         return out
 
     def read_at(self, x_BTD: Tensor, state: Tensor | None, layout: Layout) -> tuple[Tensor, Tensor]:
