@@ -45,6 +45,7 @@ from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule
 from lengthlab.switch import delay, find
+from lengthlab.switch.band import Band
 from lengthlab.tasks import Passkey
 from lengthlab.training.precision import TF32
 from lengthlab.training.state import TrainState
@@ -512,6 +513,15 @@ def test_a_narrow_window_has_the_gradients_of_blocks(window: int) -> None:
     narrow = torch.autograd.grad(module(x_BTD).square().sum(), learned)
     blocks = torch.autograd.grad(module.mix(x_BTD, Layout()).square().sum(), learned)
     torch.testing.assert_close(narrow, blocks)
+
+
+@pytest.mark.parametrize("window", [2, HEADS, 4])
+def test_a_narrow_window_is_cut_by_a_band_like_any_attention(window: int) -> None:
+    module, x_BTD = drawn(LocalAttention(HEADS, window).build(WIDTH)), numbers(2, 9, WIDTH)
+    alone = drawn(LocalAttention(HEADS, 1).build(WIDTH))
+    alone.load_state_dict(module.state_dict())
+    with Band(1):
+        torch.testing.assert_close(module(x_BTD), alone(x_BTD))
 
 
 # Distractors

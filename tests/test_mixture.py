@@ -20,7 +20,7 @@ from lengthlab.models import AdaptiveTemperature, lstm, transformer
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
-from lengthlab.tasks import IGNORE, Batch, Copy, Mixture, ModuloRecall, Passkey, RunningSum, modulo, recall
+from lengthlab.tasks import IGNORE, Batch, Copy, Mixture, ModuloRecall, Needles, Passkey, RunningSum, modulo, recall
 from lengthlab.tasks.batch import join
 from lengthlab.tasks.card import card
 from lengthlab.training import train
@@ -60,6 +60,13 @@ def test_tasks_of_as_many_tokens_lie_in_a_row_and_learn_what_they_learn_padded(t
     assert padded.data.documents is None
     for _ in range(3):
         assert row.advance() == pytest.approx(padded.advance(), rel=1e-5)
+
+
+def test_it_knows_its_tokens_where_a_task_is_drawn_longer_than_it_is_asked() -> None:
+    mixture = Mixture((Passkey(), Needles()), measured=(1, 0))
+    assert mixture.tasks[1].shortest > 13
+    assert mixture.tokens(13) is None
+    assert mixture.tokens(100) == int(mixture.sample(1, (100, 100), torch.Generator().manual_seed(0)).length_B[0]) == 101
 
 
 def test_a_phase_that_has_lengths_of_its_own_for_a_part_is_read_padded() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -68,15 +69,18 @@ class Results:
 
     def questions(self, section: Section) -> tuple[str, ...]:
         """Those that are shown: what the section names, or all that its rows have. One question of a task speaks for all; what
-        a mixture asks as `task/question` is that question, where other arms are asked it.
+        mixtures ask as `task/question`, and of one task alone, is that question, where other arms are asked it beside others.
         """
         asked: dict[Arm, dict[str, None]] = {arm: {} for arm in section.arms}
         for arm, question, _ in self._found:
             if arm in asked and question != ALL:
                 asked[arm][question] = None
         several = dict.fromkeys(question for own in asked.values() if len(own) > 1 for question in own)
-        own_names = [each for each in several if "/" not in each or each.rpartition("/")[2] not in several]
-        return section.questions or (ALL, *own_names)
+        alike = Counter(each.rpartition("/")[2] for each in several)
+        elsewhere = {
+            each for each in several if "/" in each and (bare := each.rpartition("/")[2]) in several and alike[bare] == 2
+        }
+        return section.questions or (ALL, *(each for each in several if each not in elsewhere))
 
     def series(self, arm: Arm, question: str = ALL, section: Section | None = None) -> Series:
         """The scores of an arm; beside others of a section it may lack seeds that they have."""

@@ -182,7 +182,8 @@ class Mixture(Task):
         >>> [Mixture((main, RunningSum()), tag=False).tokens(4) for main in (modulo(), ModuloRecall())]
         [11, None]
         """
-        known = {task.tokens(min(max(length, task.shortest), task.longest or length)) for task in self.tasks}
+        reached = ((task, max(length, task.shortest)) for task in self.tasks)  # as they are drawn
+        known = {task.tokens(min(each, task.longest or each)) for task, each in reached}
         one = known.pop()
         return None if known or one is None or self.lengths else one + self.tag
 

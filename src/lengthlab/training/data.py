@@ -21,7 +21,7 @@ from lengthlab.spec.duration import BLOCK as BLOCK
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase
 from lengthlab.spec.seeds import seed_for
-from lengthlab.tasks import IGNORE, Batch, Task
+from lengthlab.tasks import IGNORE, Batch, Mixture, Task
 from lengthlab.tasks.batch import merged, pad_tokens
 from lengthlab.tasks.lengths import spread
 
@@ -142,7 +142,9 @@ class Data:
         return self._most
 
     def _check_lengths(self, batch: Batch, documents: Documents) -> None:
-        """Documents lie in a row by what the task says of their lengths: held once against what it draws."""
+        """Documents lie in a row by what the task says of their lengths: held once against what it draws, of a mixture in every
+        block, because one may lack a task.
+        """
         drawn_KB = batch.length_B.view(BLOCK, -1)
         known_KB = (documents.length_B + 1).expand_as(drawn_KB)
         wrong_KB = drawn_KB != known_KB
@@ -153,7 +155,7 @@ class Data:
             drawn == known,
             f"task '{self.run.task.name}' drew {drawn} tokens where its `tokens` says {known}: correct one of them",
         )
-        self._lengths_hold = True
+        self._lengths_hold = not isinstance(self.task, Mixture)
 
     def _check_positions(self, batch: Batch) -> None:
         if batch.position_BT is not None and self._limit is not None:

@@ -16,6 +16,7 @@ from lengthlab.errors import require, require_whole
 from lengthlab.models.layout import PLAIN, Layout, pick
 from lengthlab.models.linear import Linear
 from lengthlab.models.mixer import Mixer
+from lengthlab.switch.band import is_windowed
 
 NARROW = 4
 """A window of at most so many tokens is read token by token back, without blocks and without padding between documents."""
@@ -67,7 +68,8 @@ class _LocalAttention(Mixer):
         """Where few outputs are wanted, of their windows alone."""
         query_BQ, tokens = layout.query_BQ, x_BTD.shape[1]
         if query_BQ is None or query_BQ.shape[1] * self.window > tokens:
-            return pick(self._narrow(x_BTD, layout), query_BQ) if self.window <= NARROW else super().forward(x_BTD, layout)
+            narrow = self.window <= NARROW and not is_windowed()  # a band cuts softmaxes over positions
+            return pick(self._narrow(x_BTD, layout), query_BQ) if narrow else super().forward(x_BTD, layout)
         start_BQ = torch.zeros_like(query_BQ)
         if layout.documents is not None:
             start_BQ = query_BQ - layout.documents.inside(query_BQ).view_as(query_BQ)
@@ -90,8 +92,10 @@ class _LocalAttention(Mixer):
             score_BTH = (q_BTHC * _earlier(k_BTHC, back)).sum(dim=-1, dtype=exact) / q_BTHC.shape[3] ** 0.5
             scores.append(score_BTH.masked_fill((index_BT < back)[..., None], -torch.inf))
         weights_BTHW = torch.stack(scores, dim=-1).softmax(dim=-1).to(v_BTHC.dtype)
-        mixed = [weights_BTHW[..., back, None] * _earlier(v_BTHC, back) for back in range(self.window)]
-        out: Tensor = self.out(torch.stack(mixed).sum(dim=0).flatten(2))
+        mixed_BTHC = torch.zeros_like(v_BTHC)
+        for back in range(self.window):
+            mixed_BTHC = mixed_BTHC + weights_BTHW[..., back, None] * _earlier(v_BTHC, back)
+        out: Tensor = self.out(mixed_BTHC.flatten(2))
         return out
 
     def read_at(self, x_BTD: Tensor, state: Tensor | None, layout: Layout) -> tuple[Tensor, Tensor]:
