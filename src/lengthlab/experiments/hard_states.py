@@ -206,19 +206,11 @@ A5 = tuple(state_arm("A5", way) for way in ("open", KEPT, DENSE))
 SUMS = tuple(state_arm("modulo 10", way) for way in ("open", KEPT))
 
 
-TOLD = {
-    "open": "At full rates",
-    KEPT: "Held still, and with a look back",
-    DENSE: "Held still, and with a look back, and the product asked at every token before",
-}
-"""How a claim begins."""
-
-
 def _bar(state: str, bars: dict[int, float], section: str, way: str = KEPT, size: Size = GPU, aim: bool = False) -> Claim:
-    told = " and ".join(f"{bar:.2f} at {length // size.trained[1]} times" for length, bar in bars.items())
+    told, least = WAYS[way].told, [f"{bar:.2f} at {length // size.trained[1]} times" for length, bar in bars.items()]
     return Claim(
-        f"{TOLD[way]}, {state} and recall are kept{': an aim' if aim else ''}.",
-        f"both right in at least {told}",
+        f"{told[0].upper()}{told[1:]}: {state} and recall are kept{', an aim' if aim else ''}.",
+        f"both right in at least {' and '.join(least)}",
         tuple(Check(state_arm(state, way), length, "≥", bar) for length, bar in bars.items()),
         section=section,
         size=size.name,

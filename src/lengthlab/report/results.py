@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -76,25 +75,21 @@ class Results:
             if arm in asked and question != ALL:
                 asked[arm][question] = None
         several = dict.fromkeys(question for own in asked.values() if len(own) > 1 for question in own)
-        alike = Counter(each.rpartition("/")[2] for each in several)
-        elsewhere = {
-            each for each in several if "/" in each and (bare := each.rpartition("/")[2]) in several and alike[bare] == 2
-        }
-        return section.questions or (ALL, *(each for each in several if each not in elsewhere))
+        return section.questions or (ALL, *_told_once(list(several)))
 
     def series(self, arm: Arm, question: str = ALL, section: Section | None = None) -> Series:
         """The scores of an arm; beside others of a section it may lack seeds that they have."""
         says = self.study.says
         scores = [
-            Score(length, one_a_seed(self._asked(arm, question, length)), says(arm, question, length))
+            Score(length, one_a_seed(self._rows_of(arm, question, length)), says(arm, question, length))
             for length in self.size_of(arm).shown
         ]
         own = set(self._runs_of.get(arm, ()))
         others = {seed for other in section.arms for seed in self._runs_of.get(other, ())} if section and own else set()
         return Series(question, tuple(scores), tuple(sorted(others - own)))
 
-    def _asked(self, arm: Arm, question: str, length: int) -> list[Row]:
-        """The rows of a question, by itself or as a mixture has it."""
+    def _rows_of(self, arm: Arm, question: str, length: int) -> list[Row]:
+        """Of a question, by itself or as a mixture has it."""
         names = (question, *(f"{task}/{question}" for task in arm.task.split("+")))
         return next((self._found[arm, name, length] for name in names if (arm, name, length) in self._found), [])
 
@@ -181,3 +176,17 @@ def gather(study: Study, size: Size, sections: Sequence[Section], evidence: Evid
     )
     left_out = tuple(row for row in own if row.total != usual[row.length, row.question])
     return Results(study, size, tuple(sections), known, left_out)
+
+
+def _told_once(questions: Sequence[str]) -> list[str]:
+    """Without those that one task of a mixture has of a question that is there by itself.
+
+    >>> _told_once(["product", "a/product", "sum", "a/sum", "b/sum", "a/count"])
+    ['product', 'sum', 'a/sum', 'b/sum', 'a/count']
+    """
+    bare = [question.rpartition("/")[2] for question in questions]
+    return [
+        each
+        for each, name in zip(questions, bare, strict=True)
+        if each == name or name not in questions or bare.count(name) > 2
+    ]
