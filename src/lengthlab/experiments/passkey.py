@@ -97,8 +97,8 @@ PASSKEY = Study(
     sizes=(GPU, CPU),
     sections=(
         Section("memory", "With hierarchical sparse attention", MEMORY, sizes=(GPU,)),
-        Section("overlap", "The same, with chunks that overlap by 8 tokens", OVERLAPPING, sizes=(GPU,)),
-        Section("longer", "The same, trained twice as long", (LONGER,), sizes=(GPU,)),
+        Section("overlap", "Chunks that overlap by 8 tokens", OVERLAPPING, sizes=(GPU,)),
+        Section("longer", "Chunks that overlap, trained twice as long", (LONGER,), sizes=(GPU,)),
         Section(
             "others",
             "Without",
