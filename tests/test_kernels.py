@@ -101,6 +101,24 @@ def test_a_stream_whose_first_pieces_ask_nothing_is_read_by_kernels(
     assert torch.equal(by_kernels, say_in_pieces(network, tokens_BT, layout, piece=16))
 
 
+def test_beside_other_models_samples_of_one_length_go_through_an_lstm_by_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "serve_recurrence", lambda x: True)  # in fp32, in which the two can be told from each other
+    scanned: list[int] = []
+    scan = kernels.scan_padded_lstm
+    monkeypatch.setattr(kernels, "scan_padded_lstm", lambda cell, x: (scanned.append(len(x)), scan(cell, x))[1])
+    lstm = models.Lstm().build(16).to(DEVICE)
+    x = drawn(20, 9, 16)  # more samples than one program takes
+    alone = lstm(x)
+    with kernels.shared_by(kernels.BESIDE - 1):
+        lstm(x)
+    assert not scanned
+    with kernels.shared_by(kernels.BESIDE):
+        assert_same(lstm(x), alone, x, *lstm.parameters())
+        with torch.no_grad():
+            lstm(x)
+    assert scanned == [20]
+
+
 def test_the_recurrence_is_an_lstm_over_each_document() -> None:
     lengths = [1, 1, 2, 3, 5, 5, 8, *range(9, 21)]  # more documents than one program takes
     documents = Documents(lengths, DEVICE)

@@ -17,6 +17,7 @@ from time import monotonic, sleep
 
 import torch
 
+from lengthlab import kernels
 from lengthlab.device import AUTO, device_named, settled
 from lengthlab.errors import cut, require
 from lengthlab.spec.run import Run
@@ -100,7 +101,8 @@ class Engine:
         """Let a run do something. One that is done, fails or has to wait leaves; its trouble is not the others'."""
         before = self._free()
         try:
-            act()
+            with kernels.shared_by(len(self.inside) + len(self.waiting)):
+                act()
         except Busy:
             if not self._not_before:
                 log.warning("run %s is in the hands of another process; waiting for it", slot.run.id)

@@ -73,8 +73,13 @@ class _Lstm(Recurrence):
         return (pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)), state
 
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
-        documents = layout.documents
-        return pick(self.mix(x_BTD, layout) if documents is None else self._scan(x_BTD, documents), layout.query_BQ)
+        if layout.documents is not None:
+            out_BTD = self._scan(x_BTD, layout.documents)
+        elif self.cell.num_layers == 1 and layout.piece is None and kernels.serve_padded_recurrence(x_BTD):
+            out_BTD = kernels.scan_padded_lstm(self.cell, x_BTD)
+        else:
+            out_BTD = self.mix(x_BTD, layout)
+        return pick(out_BTD, layout.query_BQ)
 
     def _scan(self, x_1ND: Tensor, documents: Documents) -> Tensor:
         """Every document from its own beginning to its own end: by a kernel on a GPU, by few operations on a CPU."""
