@@ -83,6 +83,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce hard-states --from published --size cpu --page docs/recurrences/hard-states-cpu.md
 	$(BIN)/lengthlab reproduce passkey --from published --size gpu --page docs/long-memory/passkey.md
 	$(BIN)/lengthlab reproduce passkey --from published --size cpu --page docs/long-memory/passkey-cpu.md
+	$(BIN)/lengthlab reproduce needles --from published --size gpu --page docs/long-memory/needles.md
 	$(BIN)/lengthlab reproduce needles --from published --size cpu --page docs/long-memory/needles-cpu.md
 	$(BIN)/lengthlab reproduce variable-tracking --from published --size cpu --page docs/long-memory/variable-tracking-cpu.md
 	$(BIN)/lengthlab reproduce long-memory --from published --size cpu --page docs/long-memory/long-memory-cpu.md
