@@ -167,7 +167,7 @@ def test_the_bars_are_those_that_were_set() -> None:
         **{(f"S4, {way}", 1000): 0.90 for way in ("open", kept)},
         **{(f"Z60, {way}", 1000): 0.95 for way in ("open", kept)},
         **{(f"A5, {way}", 50): 0.95 for way in ("open", dense)},
-        (f"A5, {dense}", 1000): 0.90,
+        **{(f"A5, {way}", 1000): 0.90 for way in ("open", dense)},
         (f"modulo 10, {kept}", 1000): 0.97,
         **{
             (f"lstm + hsa{way}", n): 0.99
