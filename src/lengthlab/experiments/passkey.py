@@ -101,7 +101,7 @@ PASSKEY = Study(
         Section("longer", "Chunks that overlap, trained twice as long", (LONGER,), sizes=(GPU,)),
         Section(
             "others",
-            "Without",
+            "Without hierarchical sparse attention",
             OTHERS,
             "Attention that reads everything takes time that grows with the square of the length, and is measured less far.",
             sizes=(NEARER,),
