@@ -529,12 +529,15 @@ def test_a_narrow_window_is_cut_by_a_band_like_any_attention(window: int) -> Non
 
 def test_a_sample_after_distractors_is_read_as_if_they_stood_before_it() -> None:
     module, x_BTD = part(chunks=3, kv_heads=2), numbers(3, 3 * SIZE, WIDTH)
+    x_BTD.requires_grad_()
+    weight_BTD = numbers(3, 3 * SIZE, WIDTH)
     for others in (1, 2):
         out_BTD = module(x_BTD, Layout(distractors=others))
-        for row in range(3):
-            before = [x_BTD[row - turn] for turn in range(others, -1, -1)]
-            wanted_TD = module(torch.cat(before)[None])[0, -3 * SIZE :]
-            torch.testing.assert_close(out_BTD[row], wanted_TD, rtol=0, atol=1e-12)
+        before = [torch.cat([x_BTD[row - turn] for turn in range(others, -1, -1)]) for row in range(3)]
+        wanted_BTD = torch.stack([module(each[None])[0, -3 * SIZE :] for each in before])
+        torch.testing.assert_close(out_BTD, wanted_BTD, rtol=0, atol=1e-12)
+        mine, theirs = (torch.autograd.grad((out * weight_BTD).sum(), x_BTD) for out in (out_BTD, wanted_BTD))
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
 
 
 def test_distractors_are_in_memory_alone_and_show_nothing_of_what_comes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -300,12 +301,15 @@ def test_chunks_are_read_as_if_they_were_copied(queries: int, heads: int, channe
     assert not mine[1][4].any(), "nobody read the last one"
 
 
-@pytest.mark.parametrize("rows", [False, True])
-def test_hierarchical_attention_gives_the_same_with_and_without_kernels(rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "others"), [(False, 0), (True, 0), (False, 1)])
+def test_hierarchical_attention_gives_the_same_with_and_without_kernels(
+    rows: bool, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     part = models.ChunkMemory(models.HierarchicalAttention(heads=2, chunks=2), chunk=3, heads=2, kv_heads=2 - rows)
     module, x = part.build(32).to(DEVICE), drawn(2 - rows, 13, 32)
     layout = Layout(documents=Documents([2, 11], DEVICE)) if rows else Layout(query_BQ=torch.tensor([[12, 5]] * 2).to(DEVICE))
+    layout = replace(layout, distractors=others)
     reads = []
     monkeypatch.setattr(kernels, "read_chunks", lambda *given, read=kernels.read_chunks: reads.append(given) or read(*given))
     with monkeypatch.context() as while_inside:

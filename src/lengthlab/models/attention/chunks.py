@@ -5,7 +5,8 @@ stay on the device, and where keys and values take more than DEVICE_BYTES there,
 which only chosen chunks come back.
 
 Shapes: B samples, G groups of heads that share keys and values, N chunks of a page, S tokens of a chunk, R channels of a
-landmark, C channels of a head, E = 2C for keys and values, Q queries, K chunks that each of them reads.
+landmark, C channels of a head, E = 2C for keys and values, Q queries, K chunks that each of them reads, I landmarks of a batch,
+side by side.
 """
 
 from __future__ import annotations
@@ -80,12 +81,13 @@ class Chunks:
     """The index in its sequence of the first token that is read with these chunks."""
     overlap: int = 0
     """Tokens that a chunk has in common with the one before it."""
-    foreign: int = 0
-    """So many chunks before a sample's own are those of other samples, which all its tokens see."""
+    others: int = 0
+    """Before a sample's own chunks are those of so many samples before it in the batch, which all its tokens see."""
 
     @property
     def number(self) -> int:
-        return sum(page.number for page in self.pages)
+        """That a sample can see."""
+        return (self.others + 1) * sum(page.number for page in self.pages)
 
     @property
     def groups(self) -> int:
@@ -93,8 +95,8 @@ class Chunks:
 
     @property
     def largest(self) -> int:
-        """Chunks of the largest page."""
-        return max((page.number for page in self.pages), default=0)
+        """Chunks that are looked at together."""
+        return (self.others + 1) * max((page.number for page in self.pages), default=0)
 
     @property
     def stride(self) -> int:
@@ -116,12 +118,12 @@ class Chunks:
         token; a query that has seen fewer than K chunks is given others, which are not `seen`.
         """
         ended_BQ = (index_BQ + self.first - self.size).div(self.stride, rounding_mode="floor") + 1
-        complete_BQ = self.foreign + ended_BQ.clamp(min=0)
+        complete_BQ = self.number - self.number // (self.others + 1) + ended_BQ.clamp(min=0)
         score = exact(r_BGQR).new_empty(*r_BGQR.shape[:3], 0)
         chunk = torch.empty(score.shape, dtype=torch.int64, device=score.device)
         for start, page in placed(self.pages):
-            chunk_N = torch.arange(start, start + page.number, device=score.device)
-            score_BGQN = _scores(r_BGQR, page.landmark_BGNR)
+            score_BGQN = _scores(r_BGQR, self._landmarks(page))
+            chunk_N = torch.arange(start, start + score_BGQN.shape[-1], device=score.device)
             score_BGQN = score_BGQN.masked_fill(chunk_N >= complete_BQ[:, None, :, None], -torch.inf)
             both = torch.cat((score.flip(-1), score_BGQN), dim=-1)
             score, chunk = choose(both, torch.cat((chunk.flip(-1), chunk_N.expand_as(score_BGQN)), dim=-1), most)
@@ -129,11 +131,10 @@ class Chunks:
 
     def fetch(self, chunk_BGQK: Tensor) -> Tensor:
         """kv_BGQKSE: the keys and values of chosen chunks, on the device of the choice."""
-        row_BG = torch.arange(chunk_BGQK.shape[:2].numel(), device=chunk_BGQK.device).view(*chunk_BGQK.shape[:2], 1, 1)
         if len(self.pages) == 1:  # no search for what lies where, for which the host would wait for the device
-            (page,) = self.pages
-            out_ISE = page.rows((row_BG * page.number + chunk_BGQK).flatten(), chunk_BGQK.device)
+            out_ISE = self.pages[0].rows(self.rows_of(chunk_BGQK).flatten(), chunk_BGQK.device)
             return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
+        row_BG = torch.arange(chunk_BGQK.shape[:2].numel(), device=chunk_BGQK.device).view(*chunk_BGQK.shape[:2], 1, 1)
         like = self.pages[0].kv_BGNSE
         out_ISE = torch.zeros(chunk_BGQK.numel(), *like.shape[3:], dtype=like.dtype, device=chunk_BGQK.device)
         for start, page in placed(self.pages):
@@ -144,23 +145,36 @@ class Chunks:
                 out_ISE.index_copy_(0, at_M, page.rows(row_M, out_ISE.device))
         return out_ISE.view(*chunk_BGQK.shape, *out_ISE.shape[1:])
 
+    def rows_of(self, chunk_BGQK: Tensor) -> Tensor:
+        """row_BGQK: where chosen chunks lie in the only page, counted through samples and groups."""
+        (page,) = self.pages
+        samples, groups = chunk_BGQK.shape[:2]
+        sample_B = torch.arange(samples, device=chunk_BGQK.device).view(-1, 1, 1, 1)
+        group_G = torch.arange(groups, device=chunk_BGQK.device).view(-1, 1, 1)
+        before = self.others - chunk_BGQK // page.number
+        return ((sample_B - before) % samples * groups + group_G) * page.number + chunk_BGQK % page.number
+
     def after_others(self, others: int) -> Chunks:
         """A sample's chunks after those of so many other samples of its batch, as if it had been read after them.
 
         >>> page = Page(torch.arange(2.0).view(2, 1, 1, 1), torch.zeros(2, 1, 1, 4, 2))
         >>> after = Chunks(size=4, pages=(page,)).after_others(1)
-        >>> after.pages[0].landmark_BGNR.flatten(1).tolist(), after.foreign
-        ([[1.0, 0.0], [0.0, 1.0]], 1)
+        >>> after.number, after.rows_of(torch.arange(2).expand(2, 1, 1, 2)).flatten(1).tolist()
+        (2, [[1, 0], [0, 1]])
         """
-        if not others:
-            return self
-        (page,) = self.pages
-        samples = len(page.kv_BGNSE)
+        samples = max((len(page.kv_BGNSE) for page in self.pages), default=1)
         require(others < samples, f"a batch of {samples} samples has not {others} distractors for each of them")
-        turns = range(others, -1, -1)
-        landmark_BGNR = torch.cat([page.landmark_BGNR.roll(turn, dims=0) for turn in turns], dim=2)
-        kv_BGNSE = torch.cat([page.kv_BGNSE.roll(turn, dims=0) for turn in turns], dim=2)
-        return replace(self, pages=(Page(landmark_BGNR, kv_BGNSE),), foreign=others * page.number)
+        return replace(self, others=others)
+
+    def _landmarks(self, page: Page) -> Tensor:
+        """landmark_BGRN of all chunks that a sample sees in a page. Those of other samples are no copies: each sample has a
+        window on all landmarks of the batch, side by side, with the last samples once more before the first.
+        """
+        if not self.others:
+            return exact(page.landmark_BGNR).transpose(2, 3)
+        ring_BGNR = torch.cat((page.landmark_BGNR[-self.others :], page.landmark_BGNR))
+        ring_GRI = exact(ring_BGNR).permute(1, 3, 0, 2).flatten(2)
+        return ring_GRI.unfold(2, (self.others + 1) * page.number, page.number).permute(2, 0, 1, 3)
 
     def extended(self, page: Page) -> Chunks:
         """And these after them."""
@@ -184,9 +198,9 @@ def choose(score_N: Tensor, chunk_N: Tensor, most: int) -> tuple[Tensor, Tensor]
     return score_N.gather(-1, at_K), chunk_N.gather(-1, at_K)
 
 
-def _scores(r_BGQR: Tensor, landmark_BGNR: Tensor) -> Tensor:
+def _scores(r_BGQR: Tensor, landmark_BGRN: Tensor) -> Tensor:
     kind = r_BGQR.device.type
     known = torch.amp.is_autocast_available(kind)  # not of tensors without memory
     with torch.autocast(kind, enabled=False) if known else nullcontext(), unrounded():
-        scores: Tensor = exact(r_BGQR) @ exact(landmark_BGNR).transpose(2, 3) / r_BGQR.shape[3] ** 0.5
+        scores: Tensor = exact(r_BGQR) @ landmark_BGRN / r_BGQR.shape[3] ** 0.5
     return scores

@@ -161,12 +161,10 @@ class _HierarchicalAttention(Mixer):
         return len(chunks.pages) == 1 and kernels.serve_chunks(x_BQD, kv_BGNSE, self.heads // chunks.groups)
 
     def _read_by_kernel(self, x_BQD: Tensor, weight_BQGK: Tensor, chunk_BQGK: Tensor, chunks: Chunks) -> Tensor:
-        kv_BGNSE = chunks.pages[0].kv_BGNSE
-        samples, groups, number = kv_BGNSE.shape[:3]
-        row_BG = torch.arange(samples * groups, device=x_BQD.device).view(samples, 1, groups, 1) * number
-        q_MPC = self._queries(x_BQD, groups).flatten(0, 2)
-        choice = ((row_BG + chunk_BQGK).flatten(0, 2), weight_BQGK.flatten(0, 2))
-        mixed_MPC = kernels.read_chunks(q_MPC, kv_BGNSE.flatten(0, 2), *choice)
+        q_MPC = self._queries(x_BQD, chunks.groups).flatten(0, 2)
+        row_BQGK = chunks.rows_of(chunk_BQGK.transpose(1, 2)).transpose(1, 2)
+        choice = (row_BQGK.flatten(0, 2), weight_BQGK.flatten(0, 2))
+        mixed_MPC = kernels.read_chunks(q_MPC, chunks.pages[0].kv_BGNSE.flatten(0, 2), *choice)
         out: Tensor = self.out(mixed_MPC.view(x_BQD.shape))
         return out
 
