@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from lengthlab import models
 from lengthlab.device import settled
@@ -20,15 +21,18 @@ from lengthlab.experiments.dat.arms import ARMS
 from lengthlab.experiments.dat.profile import SHORT
 from lengthlab.experiments.dat.runs import run_of as run_of_cell
 from lengthlab.experiments.study import Arm
+from lengthlab.kernels import BESIDE
 from lengthlab.kernels.sizes import factors_of
 from lengthlab.models import Lstm, Model, chain
+from lengthlab.models.layout import Layout
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Mastered, Phase, Schedule, delayed, end_to_end
 from lengthlab.store import Store
 from lengthlab.store.folder import CHECKPOINT, TRACEBACK
 from lengthlab.tasks import ModuloRecall
-from lengthlab.training import read_result, recorder, slot, train
+from lengthlab.training import read_result, recorder, slot, state, train
 from lengthlab.training.checkpoint import save_checkpoint
+from lengthlab.training.data import StepData
 from lengthlab.training.engine import Engine
 from lengthlab.training.precision import BF16, FP32, PRECISIONS, TF32, Precision, precision_named
 from lengthlab.training.recorder import Recorder
@@ -75,6 +79,23 @@ def test_runs_trained_together_learn_what_they_learn_alone(tmp_path: Path) -> No
         train(run, tmp_path / "alone", str(DEVICE), "fp32")
         assert_learned_alike(tmp_path / "together", tmp_path / "alone", run)
         assert not (folder_of(tmp_path / "together", run).path / CHECKPOINT).exists()
+
+
+@pytest.mark.parametrize("runs", [BESIDE - 1, BESIDE])
+def test_a_run_knows_from_the_first_step_on_whether_it_shares_the_device(
+    runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: list[bool] = []
+    answer_loss = state.answer_loss
+
+    def answer_loss_and_layout(network: nn.Module, data: StepData, layout: Layout) -> Tensor:
+        shared.append(layout.shared)
+        return answer_loss(network, data, layout)
+
+    monkeypatch.setattr(state, "answer_loss", answer_loss_and_layout)
+    assert not train_together(tmp_path, *(run_of(seed=seed, schedule=end_to_end(8)) for seed in range(runs)))
+    assert shared == [runs >= BESIDE] * len(shared)
+    assert len(shared) >= 8 * runs
 
 
 def test_a_phase_that_training_ends_is_over_at_the_same_step_in_the_engine(tmp_path: Path) -> None:

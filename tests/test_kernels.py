@@ -103,20 +103,18 @@ def test_a_stream_whose_first_pieces_ask_nothing_is_read_by_kernels(
 
 
 def test_beside_other_models_samples_of_one_length_go_through_an_lstm_by_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "serve_recurrence", lambda x: True)  # in fp32, in which the two can be told from each other
     scanned: list[int] = []
     scan = kernels.scan_padded_lstm
     monkeypatch.setattr(kernels, "scan_padded_lstm", lambda cell, x: (scanned.append(len(x)), scan(cell, x))[1])
-    lstm = models.Lstm().build(16).to(DEVICE)
+    lstm, deep = models.Lstm().build(16).to(DEVICE), models.Lstm(layers=2).build(16).to(DEVICE)
     x = drawn(20, 9, 16)  # more samples than one program takes
-    alone = lstm(x)
-    with kernels.shared_by(kernels.BESIDE - 1):
-        lstm(x)
+    alone, beside = Layout(), Layout(shared=True)
+    expected = lstm(x, alone)
+    assert torch.equal(lstm(x, beside), expected), "fp32 has no kernel for this"
+    monkeypatch.setattr(kernels, "serve_recurrence", lambda x: True)  # the two can be told from each other in fp32 alone
+    lstm(x, alone), deep(x, beside)
     assert not scanned
-    with kernels.shared_by(kernels.BESIDE):
-        assert_same(lstm(x), alone, x, *lstm.parameters())
-        with torch.no_grad():
-            lstm(x)
+    assert_same(lstm(x, beside), expected, x, *lstm.parameters())
     assert scanned == [20]
 
 

@@ -83,7 +83,7 @@ def first_step(run: Run) -> dict[str, float]:
 def loss_of(network: nn.Module, batch: Batch, asks: Sequence[str]) -> Tensor:
     """Of a batch as it is, padded."""
     query_BQ, wanted = batch.queries(asks, batch.most_asked(asks))
-    return answer_loss(network, StepData(batch.tokens_BT[:, :-1], query_BQ, merged(wanted)), None)
+    return answer_loss(network, StepData(batch.tokens_BT[:, :-1], query_BQ, merged(wanted)))
 
 
 @given(seed=st.integers(0, 2**20), asks=st.sampled_from([("modulo",), ("recall",), ("modulo", "recall")]))

@@ -95,7 +95,7 @@ def test_the_textbook_network_is_ours_forward_and_backward(case: Case) -> None:
     loop.network.load_state_dict({name: weights[name] for name in theirs})
     data = state.step_data(0)
 
-    our_loss = answer_loss(state.network, data, None)
+    our_loss = answer_loss(state.network, data)
     their_loss = loss_of(loop.network, data.tokens_BT, targets_of(data))
     our_loss.backward()
     their_loss.backward()

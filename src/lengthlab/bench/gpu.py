@@ -71,7 +71,7 @@ class Gpu:
             return
         precision = PRECISIONS[way.removeprefix("engine, ")]
         with settled(self.device):
-            runs = SideBySide([TrainState(case.run, self.device, precision) for case in cases])
+            runs = SideBySide([TrainState(case.run, self.device, precision, models=len(cases)) for case in cases])
             torch.cuda.synchronize(self.device)  # runs go on streams of their own, and were made on another
             yield runs
 

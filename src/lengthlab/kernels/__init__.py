@@ -8,9 +8,7 @@ Of hierarchical attention: M queries, each for P heads of C channels, E = 2C, K 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -25,12 +23,11 @@ VOCABULARY = 1024
 LINEAR_CHANNELS = 256
 """The most that flash-linear-attention takes for keys of the delta rule; asked of all keys and values."""
 BESIDE = 4
-"""Models on one GPU from which on a padded batch goes through an LSTM by its kernel as well. On an H200, 64 samples of 1,024
-tokens at width 256: a step of one model took 51 ms with the kernel and 17 ms with cuDNN, whose thousands of launches keep the
-host and the GPU busy; of four at once 58 ms and 61 ms, and more of them take hardly longer with the kernel.
+"""Models side by side on one GPU from which on a padded batch goes through an LSTM by its kernel as well. On an H200, 64
+samples of 1,024 tokens at width 256: a step of one model took 51 ms with the kernel and 17 ms with cuDNN, whose launches, two a
+token and direction, nothing else overlaps; a step of each of four 58 ms and 61 ms.
 """
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
-_models: ContextVar[int] = ContextVar("models", default=1)
 
 
 def serve_tokens(x: Tensor) -> bool:
@@ -48,11 +45,6 @@ def serve_recurrence(x_ND: Tensor) -> bool:
     an H200, where cuDNN's LSTM is 5 ms of it.
     """
     return serve_tokens(x_ND) and x_ND.dtype.itemsize == 2 and fits_recurrence(x_ND.shape[-1], x_ND.dtype, x_ND.device)
-
-
-def serve_padded_recurrence(x_BTD: Tensor) -> bool:
-    """The same for a batch whose samples are all as long: only in training, and only beside other models (`shared_by`)."""
-    return _models.get() >= BESIDE and torch.is_grad_enabled() and serve_recurrence(x_BTD)
 
 
 def serve_attention(q_MD: Tensor, heads: int, longest: int) -> bool:
@@ -86,16 +78,6 @@ def serve_blocks(a_BTHSS: Tensor) -> bool:
 def serve_heads(gates_BTHE: Tensor) -> bool:
     """Whether the sLSTM has one: in fp32, in which it is walked whatever the model's type is."""
     return _on_gpu(gates_BTHE) and gates_BTHE.dtype == torch.float32 and fits_heads(gates_BTHE.shape[-1] // 4)
-
-
-@contextmanager
-def shared_by(models: int) -> Iterator[None]:
-    """Inside, so many models train on the GPU side by side."""
-    before = _models.set(models)
-    try:
-        yield
-    finally:
-        _models.reset(before)
 
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:

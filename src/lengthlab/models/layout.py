@@ -83,7 +83,8 @@ class Layout:
     `query_BQ`: where outputs are wanted; everywhere, if None. `documents`: x_BTD is one row of them (B is 1, T is N).
     `chunks`: the memory that hierarchical attention reads, made by the `ChunkMemory` around it. `piece`: where these tokens lie
     in their sequences, which are whole if None; `position_BT` and `query_BQ` are of this piece. `distractors`: of so many other
-    samples of the batch a `ChunkMemory` holds the chunks besides.
+    samples of the batch a `ChunkMemory` holds the chunks besides. `shared`: several models are trained on this GPU side by
+    side, so that what keeps little of it busy is better than what is quick alone.
     """
 
     position_BT: Tensor | None = None
@@ -92,6 +93,7 @@ class Layout:
     chunks: Chunks | None = None
     piece: Piece | None = None
     distractors: int = 0
+    shared: bool = False
 
     @property
     def everywhere(self) -> Layout:

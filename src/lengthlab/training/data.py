@@ -9,7 +9,7 @@ Shapes: K steps of a block, B rows (one, if of documents), T tokens of a row, Q 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -39,8 +39,9 @@ class StepData:
     target_BQ: Tensor
     position_BT: Tensor | None = None
 
-    def layout(self, documents: Documents | None, distractors: int = 0) -> Layout:
-        return Layout(self.position_BT, self.query_BQ, documents, distractors=distractors)
+    def laid_out(self, layout: Layout) -> Layout:
+        """What is the same for all steps, with positions and queries of this one."""
+        return replace(layout, position_BT=self.position_BT, query_BQ=self.query_BQ)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> StepData:
         """Every tensor changed."""
@@ -73,16 +74,18 @@ class Block:
 
 
 class Data:
-    """Draws the blocks of one phase of a run, on the device it trains on."""
+    """Draws the blocks of one phase of a run, on the device it trains on, which it has to itself unless it is `shared`."""
 
-    def __init__(self, run: Run, phase: Phase, network: nn.Module, device: torch.device, padded: bool = False) -> None:
+    def __init__(
+        self, run: Run, phase: Phase, network: nn.Module, device: torch.device, padded: bool = False, shared: bool = False
+    ) -> None:
         self.run = run
         self.task = run.task_in(phase)
         self.lengths = phase.lengths or run.lengths
         self.asks = phase.asks or run.task.questions
-        self.distractors = phase.distractors
         self.padded_because = "it was asked for" if padded else padding_reason(self.task, run.batch, self.lengths, network)
         self.documents = None if self.padded_because else documents_of(self.task, run.batch, self.lengths, device)
+        self.layout = Layout(documents=self.documents, distractors=phase.distractors, shared=shared)
         self.generator = torch.Generator(device=device)
         self._most: int | None = None
         self._lengths_hold = False

@@ -1,9 +1,10 @@
 """The loop: runs of a store side by side on one device, any mix of architectures, tasks, seeds and phases; `train` is the same
 loop with one run.
 
-Every run has its own generator, learning rate, phase clock and, on a GPU, stream, so it learns what it would learn alone. A run
-goes by turns; a turn that is over is written down and the next one started, while the GPU is busy with the turns of the
-others. A run that fails leaves; the others do not notice.
+Every run has its own generator, learning rate, phase clock and, on a GPU, stream, so it learns what it would learn alone, but
+for rounding: on a GPU an LSTM beside others may go by another kernel (`kernels.BESIDE`). A run goes by turns; a turn that is
+over is written down and the next one started, while the GPU is busy with the turns of the others. A run that fails leaves; the
+others do not notice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from time import monotonic, sleep
 
 import torch
 
-from lengthlab import kernels
 from lengthlab.device import AUTO, device_named, settled
 from lengthlab.errors import cut, require
 from lengthlab.spec.run import Run
@@ -93,7 +93,8 @@ class Engine:
         return not self.inside or (not self._full and self._free() > SPARE * self._most)
 
     def _let_in(self, run: Run) -> None:
-        slot = Slot(run, self.store.folder(run.id), self.device, self.precision)
+        models = 1 + len(self.inside) + len(self.waiting)
+        slot = Slot(run, self.store.folder(run.id), self.device, self.precision, models)
         self.inside.append(slot)
         self._guarded(slot, slot.enter)
 
@@ -101,8 +102,7 @@ class Engine:
         """Let a run do something. One that is done, fails or has to wait leaves; its trouble is not the others'."""
         before = self._free()
         try:
-            with kernels.shared_by(len(self.inside) + len(self.waiting)):
-                act()
+            act()
         except Busy:
             if not self._not_before:
                 log.warning("run %s is in the hands of another process; waiting for it", slot.run.id)

@@ -61,7 +61,7 @@ def forever(run: Run, phase: Phase) -> Run:
 
 def _gpu_paces(runs: Sequence[Run], device: torch.device, precision: Precision) -> list[Pace]:
     """All at once if there is room for that; else, and where they cannot be captured, one by one."""
-    states = [TrainState(run, device, precision) for run in runs]
+    states = [TrainState(run, device, precision, models=len(runs)) for run in runs]
     try:
         return _captured_paces([GraphStepper(state) for state in states])
     except torch.OutOfMemoryError:

@@ -6,7 +6,7 @@
 | tf32 | fp32          | TF32            | fp32         | fp32              | fp32   | fp32                 | fp32       |
 | bf16 | fp32          | bf16            | fp32         | bf16              | fp32*  | fp32 inside          | fp32       |
 
-* in the GPU's kernel; where there is none, as h.
+* in the GPU's kernel; where there is none, or for padded batches of a model that has a GPU to itself, as h.
 
 bf16 is the fastest by far and enough for most, but what passes from layer to layer has 8 bits in it. Learned positions of a
 long table need more: of the same recipe for unique copying, trained on n ≤ 50, one run in bf16 had 0.44 of the samples of

@@ -22,8 +22,10 @@ from lengthlab.training.stepper import stepper_for
 class Slot:
     """What the engine holds of a run."""
 
-    def __init__(self, run: Run, folder: Folder, device: torch.device, precision: Precision) -> None:
+    def __init__(self, run: Run, folder: Folder, device: torch.device, precision: Precision, models: int = 1) -> None:
         self.run, self.folder, self.device, self.precision = run, folder, device, precision
+        self.models = models
+        """That are trained side by side, or wait for room, this one among them, when it is let in."""
         self.done = False
         self.taken = 0
         """Bytes of the device, as far as it was seen to take some."""
@@ -43,7 +45,7 @@ class Slot:
         self._recorded(self._next)
 
     def _begin(self) -> None:
-        self.state = TrainState(self.run, self.device, self.precision)
+        self.state = TrainState(self.run, self.device, self.precision, models=self.models)
         self.stepper = stepper_for(self.state)
 
     @property

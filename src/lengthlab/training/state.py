@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lengthlab import kernels
 from lengthlab.errors import RunFailed
-from lengthlab.models.layout import Documents
+from lengthlab.models.layout import PLAIN, Layout
 from lengthlab.models.mixer import Mixer, padded_parts
 from lengthlab.models.model import Network, logits
 from lengthlab.spec.run import Run
@@ -39,7 +40,9 @@ class TrainState:
     compare.
     """
 
-    def __init__(self, run: Run, device: torch.device, precision: Precision = FP32, padded: bool = False) -> None:
+    def __init__(
+        self, run: Run, device: torch.device, precision: Precision = FP32, padded: bool = False, models: int = 1
+    ) -> None:
         self.run = run
         self.device = device
         self.precision = precision.name
@@ -54,6 +57,7 @@ class TrainState:
         self.notes: list[str] = []
         """What a user should know of how this run is trained: one line each."""
         self._padded = padded
+        self._shared = models >= kernels.BESIDE
         self._phase: Phase | None = None
         self._data: Data | None = None
         self._block: tuple[int, Block] | None = None
@@ -66,7 +70,11 @@ class TrainState:
         elif isinstance(self.network, Network) and (parts := padded_parts(self.network.body)):
             names = ", ".join(dict.fromkeys(part.strip("_") for part in parts))
             self.note(f"rows of documents are padded around {names}, which knows no other way: slower, and as right as ever")
-        mixers = [module for module in self.network.modules() if isinstance(module, Mixer) and self.device.type == "cuda"]
+        if self.device.type != "cuda":
+            return
+        if self._shared and self.data.documents is None and any(isinstance(part, nn.LSTM) for part in self.network.modules()):
+            self.note("beside other models an LSTM goes by its kernel, which takes longer and rounds less than cuDNN's")
+        mixers = [module for module in self.network.modules() if isinstance(module, Mixer)]
         for lacks in dict.fromkeys(mixer.lacks for mixer in mixers if mixer.lacks):
             self.note(f"{lacks}: slower, and as right as ever")
 
@@ -103,7 +111,7 @@ class TrainState:
     def data(self) -> Data:
         """What the phase of the next step reads."""
         if self._data is None or self.phase is not self._phase:
-            self._data, self._block = Data(self.run, self.phase, self.network, self.device, self._padded), None
+            self._data, self._block = Data(self.run, self.phase, self.network, self.device, self._padded, self._shared), None
         return self._data
 
     @property
@@ -161,7 +169,7 @@ class TrainState:
         for parameter in self.compute.parameters():
             parameter.grad = None
         with self._products():
-            loss = answer_loss(self.compute, data, self.data.documents, self.data.distractors)
+            loss = answer_loss(self.compute, data, self.data.layout)
             if not self.data.task.asks_alike:  # a step of a mixture may ask nothing of what counts
                 loss = loss.where((data.target_BQ != IGNORE).any(), 0.0)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -246,7 +254,7 @@ class TrainState:
         return new
 
 
-def answer_loss(network: nn.Module, data: StepData, documents: Documents | None, distractors: int = 0) -> Tensor:
+def answer_loss(network: nn.Module, data: StepData, layout: Layout = PLAIN) -> Tensor:
     """Mean cross-entropy over the tokens asked for, and nothing else."""
-    logits_BQV = logits(network, data.tokens_BT, data.layout(documents, distractors))
+    logits_BQV = logits(network, data.tokens_BT, data.laid_out(layout))
     return F.cross_entropy(logits_BQV.flatten(0, 1).float(), data.target_BQ.flatten(), ignore_index=IGNORE)

@@ -162,13 +162,17 @@ class Chunks:
         >>> after.number, after.rows_of(torch.arange(2).expand(2, 1, 1, 2)).flatten(1).tolist()
         (2, [[1, 0], [0, 1]])
         """
-        samples = max((len(page.kv_BGNSE) for page in self.pages), default=1)
+        if not others:
+            return self
+        (page,) = self.pages
+        samples = len(page.kv_BGNSE)
         require(others < samples, f"a batch of {samples} samples has not {others} distractors for each of them")
         return replace(self, others=others)
 
     def _landmarks(self, page: Page) -> Tensor:
-        """landmark_BGRN of all chunks that a sample sees in a page. Those of other samples are no copies: each sample has a
-        window on all landmarks of the batch, side by side, with the last samples once more before the first.
+        """landmark_BGRN of all chunks that a sample sees in a page. Of other samples' it has no copies, but a window on all
+        landmarks of the batch, side by side, with the last samples once more before the first; their gradients, and with
+        several groups the product that scores them, take as much room as copies.
         """
         if not self.others:
             return exact(page.landmark_BGNR).transpose(2, 3)

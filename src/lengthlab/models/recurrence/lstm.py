@@ -75,7 +75,7 @@ class _Lstm(Recurrence):
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         if layout.documents is not None:
             out_BTD = self._scan(x_BTD, layout.documents)
-        elif self.cell.num_layers == 1 and layout.piece is None and kernels.serve_padded_recurrence(x_BTD):
+        elif layout.shared and self.cell.num_layers == 1 and kernels.serve_recurrence(x_BTD):
             out_BTD = kernels.scan_padded_lstm(self.cell, x_BTD)
         else:
             out_BTD = self.mix(x_BTD, layout)
