@@ -16,6 +16,7 @@ from lengthlab.kernels import sizes
 from lengthlab.models.attention import hierarchical
 from lengthlab.models.layout import PLAIN, Documents, Layout
 from lengthlab.models.recurrence.recurrence import Recurrence
+from lengthlab.models.recurrence.short_conv import ShortConv
 from lengthlab.tasks import ModuloRecall
 
 pytest.importorskip("triton")  # `conftest` has switched its interpreter on where there is no GPU
@@ -100,6 +101,32 @@ def test_a_stream_whose_first_pieces_ask_nothing_is_read_by_kernels(
     by_kernels = say_in_pieces(network, tokens_BT, layout, piece=16)
     monkeypatch.setattr(kernels, "_on_gpu", lambda x: False)
     assert torch.equal(by_kernels, say_in_pieces(network, tokens_BT, layout, piece=16))
+
+
+@pytest.mark.parametrize(("tokens", "channels", "window"), [(1, 5, 4), (70, 70, 4), (33, 16, 1), (9, 3, 8)])
+def test_a_short_convolution_is_a_sum_of_shifted_products(
+    tokens: int, channels: int, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conv = ShortConv(channels, window).to(DEVICE)
+    nn.init.normal_(conv.bias)
+    x, before = drawn(2, tokens, channels), drawn(2, window - 1, channels)
+    inputs = (x, before, *conv.parameters()) if window > 1 else (x, *conv.parameters())
+    reads = []
+    monkeypatch.setattr(kernels, "convolve", lambda *given, read=kernels.convolve: reads.append(given) or read(*given))
+    out, kept = conv(x, before)
+    assert len(reads) == 1
+    monkeypatch.setattr(kernels, "_on_gpu", lambda x: False)
+    expected, kept_too = conv(x, before)
+    assert_same(out, expected, *inputs)
+    assert torch.equal(kept, kept_too)
+
+
+def test_a_window_too_wide_for_the_kernel_and_no_tokens_at_all_are_left_to_pytorch() -> None:
+    x = drawn(2, 9, 16)
+    assert not kernels.serve_short_conv(x, kernels.WINDOW + 1)
+    out, kept = ShortConv(16, 4).to(DEVICE)(x[:, :0], None)
+    assert out.shape == (2, 0, 16)
+    assert kept.shape == (2, 3, 16)
 
 
 def test_beside_other_models_samples_of_one_length_go_through_an_lstm_by_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

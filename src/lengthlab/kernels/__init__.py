@@ -1,6 +1,7 @@
 """Kernels for one GPU. Everything here has a plain equal in `models`, which is what runs where a kernel does not serve.
 
 Shapes: N tokens of all documents, M of them with a query, B documents, D width, E = 2D, T tokens of the longest, F pairs.
+Of a short convolution: T tokens, X of them with those before, W of its window.
 Of the bilinear recurrence: B samples, T tokens, H blocks of S × S. Of the sLSTM: H heads of C channels, E = 4C for the gates.
 Of hierarchical attention: M queries, each for P heads of C channels, E = 2C, K chunks that it reads, I chunks of S tokens.
 """
@@ -27,6 +28,8 @@ BESIDE = 4
 samples of 1,024 tokens at width 256: a step of one model took 51 ms with the kernel and 17 ms with cuDNN, whose launches, two a
 token and direction, nothing else overlaps; a step of each of four 58 ms and 61 ms.
 """
+WINDOW = 8
+"""Tokens of a short convolution, at the most."""
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -68,6 +71,11 @@ def serve_memory(x: Tensor, channels: int, fades: bool) -> bool:
     """
     fits = x.dtype.itemsize == 2 and channels <= LINEAR_CHANNELS
     return _on_gpu(x) and fits and _has_flash_linear() and not (fades and _fades_wrongly(x.device))
+
+
+def serve_short_conv(x_BXD: Tensor, window: int) -> bool:
+    """Whether a short convolution over samples that have tokens has one: for windows of which a program looks at all pairs."""
+    return _on_gpu(x_BXD) and 0 < window <= WINDOW and x_BXD.numel() > 0
 
 
 def serve_blocks(a_BTHSS: Tensor) -> bool:
@@ -122,6 +130,15 @@ def scan_padded_lstm(cell: nn.LSTM, x_BTD: Tensor) -> Tensor:
     B, T, D = x_BTD.shape
     length_B = torch.full((B,), T, device=x_BTD.device)
     return scan_lstm(cell, x_BTD.reshape(-1, D), T * torch.arange(B, device=x_BTD.device), length_B).view(B, T, D)
+
+
+def convolve(x_BXD: Tensor, weight_WD: Tensor, bias_D: Tensor) -> Tensor:
+    """out_BTD: SiLU of a causal convolution, channel by channel, over tokens of which the first W − 1 were read before."""
+    from lengthlab.kernels.short_conv import ShortConv
+
+    with _device_of(x_BXD):
+        out_BTD: Tensor = ShortConv.apply(x_BXD, weight_WD, bias_D)
+    return out_BTD
 
 
 def scan_blocks(a_BTHSS: Tensor, first_BHS: Tensor) -> Tensor:
