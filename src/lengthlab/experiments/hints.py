@@ -89,8 +89,8 @@ last sixth is a tenth, without clipping, 0.356 and 0.633; weights that decay by 
 0.160; one head, 0 on seed 100; a look back of a token, 0.003 and 0; an LSTM before one block or two, 0; a quarter of the
 samples of the successor task, 0.244 and 0.278. Twice the steps and entmax, on seed 100: 0.999, 0.980 and 0.668; with batches
 of 256 as well 1.000, 0.986 and 0.737; four times the steps 0.996, 0.958 and 0.549, with three blocks 0.999, 0.975 and 0.707,
-with a learned scale 0.998, 0.967 and 0.662, with weights that decay by 0.1 0.995, 0.898 and 0.238. With 100 numbers and training
-to 20, entmax, seed 100, 8,000 steps of 64 are too few: 0.878 at 20 and 0.342 at 40. On a GPU nothing was tried yet.
+with a learned scale 0.998, 0.967 and 0.662, with weights that decay by 0.1 0.995, 0.898 and 0.238. With 100 numbers and
+training to 20, entmax, seed 100, 8,000 steps of 64 are too few: 0.878 at 20 and 0.342 at 40. On a GPU nothing was tried yet.
 """
 
 
