@@ -297,6 +297,6 @@ def test_a_run_without_new_parts_has_the_content_it_always_had() -> None:
 def test_the_loss_is_the_mean_over_answers_alone() -> None:
     state = TrainState(RUNS["t5, coupled"], CPU)
     data = state.step_data(0)
-    logits_BQV = state.network(data.tokens_BT, data.layout(state.data.documents)).detach()
+    logits_BQV = state.network(data.tokens_BT, data.laid_out(state.data.layout)).detach()
     expected = F.cross_entropy(logits_BQV.flatten(0, 1), data.target_BQ.flatten(), ignore_index=-100)
     assert float(state.backward(data)) == pytest.approx(float(expected))
