@@ -5,11 +5,11 @@ the samples at n = 100,000, 4,000 times its training length. That is an aim: one
 A small one, trained on n = 1…10 on two cores with sums modulo 2, has both right in 0.95 at n = 640.
 
 A key is one token of 131,072 (on two cores of 1,024): of keys of two tokens the small model read the last one. Attention looks
-at the token before by itself first, and once it is open the LSTM is held still (`hard-states` asks what a look back and holding
-all but attention still do).
-The same with attention that reads everything (no positions, log-n scores) stands beside it, and both end to end. After 2,500
-joint steps (1,000), when recall should have set in, the memory of a sample also holds the chunks of 127 others (31): no
-sequence is longer for it, but attention has chosen among that many. In the last 1,000 (500) there are none.
+at the token before by itself first, and once it is open the LSTM is held still (`hard-states` asks what a look back and
+holding all but attention still do). The same with attention that reads everything (no positions, log-n scores) stands beside
+it, and both end to end. After 2,500 joint steps (1,000), when recall should have set in, the memory of a sample also holds the
+chunks of 127 others (31): no sequence is longer for it, but attention has chosen among that many. In the last 1,000 (500)
+there are none.
 
 Cost: 4 runs a seed of at most 12,000 steps (gpu); 2 small ones a seed of at most 4,750, two to three minutes each on one core
 (cpu: measured to n = 640).

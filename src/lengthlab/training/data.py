@@ -84,12 +84,17 @@ class Data:
         self.lengths = phase.lengths or run.lengths
         self.asks = phase.asks or run.task.questions
         self.padded_because = "it was asked for" if padded else padding_reason(self.task, run.batch, self.lengths, network)
-        self.documents = None if self.padded_because else documents_of(self.task, run.batch, self.lengths, device)
-        self.layout = Layout(documents=self.documents, distractors=phase.distractors, shared=shared)
+        documents = None if self.padded_because else documents_of(self.task, run.batch, self.lengths, device)
+        self.layout = Layout(documents=documents, distractors=phase.distractors, shared=shared)
         self.generator = torch.Generator(device=device)
         self._most: int | None = None
         self._lengths_hold = False
         self._limit = position_limit(network)
+
+    @property
+    def documents(self) -> Documents | None:
+        """In whose row a batch lies; None if it is padded."""
+        return self.layout.documents
 
     def block(self, number: int) -> Block:
         """The data of steps BLOCK * number and the following."""

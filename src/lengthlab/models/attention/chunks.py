@@ -90,6 +90,11 @@ class Chunks:
         return (self.others + 1) * sum(page.number for page in self.pages)
 
     @property
+    def foreign(self) -> int:
+        """Of those, the ones of other samples."""
+        return self.number // (self.others + 1) * self.others
+
+    @property
     def groups(self) -> int:
         return self.pages[0].landmark_BGNR.shape[1]
 
@@ -118,7 +123,7 @@ class Chunks:
         token; a query that has seen fewer than K chunks is given others, which are not `seen`.
         """
         ended_BQ = (index_BQ + self.first - self.size).div(self.stride, rounding_mode="floor") + 1
-        complete_BQ = self.number - self.number // (self.others + 1) + ended_BQ.clamp(min=0)
+        complete_BQ = self.foreign + ended_BQ.clamp(min=0)
         score = exact(r_BGQR).new_empty(*r_BGQR.shape[:3], 0)
         chunk = torch.empty(score.shape, dtype=torch.int64, device=score.device)
         for start, page in placed(self.pages):
