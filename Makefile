@@ -78,6 +78,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce crasp --from published --size cpu --page docs/theory/crasp-cpu.md
 	$(BIN)/lengthlab reproduce coupling --from published --size gpu --page docs/coupling/coupling.md
 	$(BIN)/lengthlab reproduce coupling --from published --size cpu --page docs/coupling/coupling-cpu.md
+	$(BIN)/lengthlab reproduce recurrences --from published --size gpu --page docs/recurrences/recurrences.md
 	$(BIN)/lengthlab reproduce recurrences --from published --size cpu --page docs/recurrences/recurrences-cpu.md
 	$(BIN)/lengthlab reproduce hard-states --from published --size gpu --page docs/recurrences/hard-states.md
 	$(BIN)/lengthlab reproduce hard-states --from published --size cpu --page docs/recurrences/hard-states-cpu.md

@@ -76,7 +76,7 @@ def test_all_recurrences_are_compared_and_one_of_them_both_ways() -> None:
 
 def test_every_recurrence_is_a_hybrid_with_every_state_both_ways() -> None:
     study = recurrences.RECURRENCES_STUDY
-    hybrids = {arm for name in ("hybrids", "other-hybrids") for arm in study.section(name).arms}
+    hybrids = {arm for name in ("hybrids", "group-hybrids", "other-hybrids") for arm in study.section(name).arms}
     states = {asked for asked in recurrences.TASKS if asked != "recall"}  # which every hybrid is asked as well
     ways = ("end-to-end", "delayed")
     assert hybrids == {recurrences.hybrid_arm(*it) for it in product(memory.RECURRENCES, states, ways)}

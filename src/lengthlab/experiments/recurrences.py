@@ -15,9 +15,9 @@ states are usual, sums modulo 10 and products in S3: each takes 20 runs a seed, 
 steps than all the rest of the study.
 
 Cost: 80 runs a seed of 4,000 steps for a recurrence alone, and 40 of at most 4,500 for hybrids (gpu, in parts: `--part modulo`,
-`groups`, `recall`, `hybrids`), 100 more of these with `--part other-hybrids`; 10 small ones a seed of 2,500 steps, one to four
-minutes each on one core (cpu: parity, n = 1…10, measured to 160), 8 of at most 3,500 with `--part parity-hybrids`, two minutes
-each on one core.
+`groups`, `recall`, `hybrids`, `group-hybrids`; three seeds took 20 minutes on an H200), 100 more of these with `--part
+other-hybrids`; 10 small ones a seed of 2,500 steps, one to four minutes each on one core (cpu: parity, n = 1…10, measured to
+160), 8 of at most 3,500 with `--part parity-hybrids`, two minutes each on one core.
 Command: lengthlab reproduce recurrences
 """
 
@@ -26,6 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lengthlab.experiments.drawing import Grid
 from lengthlab.experiments.memory import RECURRENCES, recurrence_named
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, At, Check, Claim, Section, Study
@@ -49,6 +50,7 @@ OTHERS = tuple(asked for asked in HYBRID_TASKS if asked not in USUAL)
 """What hybrids are asked on request alone."""
 WAYS = ("end-to-end", "delayed")
 RESIDUAL = "The recurrence stands in the residual stream."
+ALONE = Grid(down="recurrence", across="state", times=(1, 2, 4, 16, 40))
 ON_TWO_CORES = ("lstm", "gru", "mamba2", "negative gated-deltanet")
 LOSE_PARITY = ("mamba2", "gated-deltanet", "mlstm")
 """Whose states decay, or have eigenvalues between 0 and 1."""
@@ -247,10 +249,11 @@ RECURRENCES_STUDY = Study(
     run=run,
     sizes=(GPU, CPU),
     sections=(
-        Section("modulo", "Sums", _alone_arms(*MODULI), sizes=(GPU,)),
-        Section("groups", "Products in groups", _alone_arms(*GROUPS), sizes=(GPU,)),
+        Section("modulo", "Sums", _alone_arms(*MODULI), figure=ALONE, sizes=(GPU,)),
+        Section("groups", "Products in groups", _alone_arms(*GROUPS), figure=ALONE, sizes=(GPU,)),
         Section("recall", "Recall", _alone_arms("recall"), sizes=(GPU,)),
-        Section("hybrids", "State and recall: hybrids", _hybrid_arms(USUAL), RESIDUAL, sizes=(GPU,)),
+        Section("hybrids", "Sums modulo 10 and recall: hybrids", _hybrid_arms(USUAL[:1]), RESIDUAL, sizes=(GPU,)),
+        Section("group-hybrids", "Products in S3 and recall: hybrids", _hybrid_arms(USUAL[1:]), RESIDUAL, sizes=(GPU,)),
         Section("other-hybrids", "Other states and recall: hybrids", _hybrid_arms(OTHERS), RESIDUAL, usual=False, sizes=(GPU,)),
         Section("parity", "Parity, on two cores", _alone_arms("modulo 2", size="cpu"), sizes=(CPU,)),
         Section(
@@ -272,7 +275,8 @@ RECURRENCES_STUDY = Study(
             section="recall",
             size="gpu",
         ),
-        _delay("gpu", "hybrids", "sums modulo 10 and products in S3", USUAL, 1000, 0.90),
+        _delay("gpu", "hybrids", "sums modulo 10", USUAL[:1], 1000, 0.90),
+        _delay("gpu", "group-hybrids", "products in S3", USUAL[1:], 1000, 0.90),
         *_parity("cpu", "parity", 20, 160),
         _delay("cpu", "parity-hybrids", "parity", ("modulo 2",), 160, 0.80),
     ),

@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def slant(self) -> float:
-        return 0.12 + SLANT * LETTER * (LABEL - 1) * max(len(visible(name)) for name in self.across)
+        return 0.22 + SLANT * LETTER * (LABEL - 1) * max(len(visible(name)) for name in self.across)
 
     @property
     def width(self) -> float:

@@ -45,7 +45,8 @@ UNTITLED = 0.3
 def draw_heatmap(block: Heatmap) -> Figure:
     """Entries down, lengths across; a small number under ours is the reference's. All coordinates are inches."""
     groups = list(dict.fromkeys(entry.group for entry in block.entries))
-    block = replace(block, entries=tuple(sorted(block.entries, key=lambda entry: groups.index(entry.group))))
+    entries = sorted(_told_apart(block.entries), key=lambda entry: groups.index(entry.group))
+    block = replace(block, entries=tuple(entries))
     several = len(block.entries[0].series) * len(block.lengths) <= MOST
     questions = len(block.entries[0].series) if several else 1
     size = LARGE if questions == 1 else SMALL
@@ -94,6 +95,20 @@ def _title(block: Heatmap) -> str:
     return f"{block.title}, ours" if block.reference else block.title
 
 
+def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
+    """By no more words than it takes: a column is left out where all entries have the same in it, and where another says it."""
+    words = {column: [dict(entry.names).get(column, "") for entry in entries] for column, _ in entries[0].names}
+    differ = {column: found for column, found in words.items() if len(set(found)) > 1 and column != "training"}
+    again = {column for column, found in differ.items() if _said(found, [w for c, w in differ.items() if c != column])}
+    kept = [column for column in differ if column not in again] or list(words)[:1]
+    return [replace(entry, names=tuple(name for name in entry.names if name[0] in kept)) for entry in entries]
+
+
+def _said(words: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether one of the others says all of it and more."""
+    return any(list(other) != list(words) and all(map(str.__contains__, other, words)) for other in others)
+
+
 def _inches(entry: Entry, size: Measures) -> float:
     """About how wide the names of an entry are."""
     label, under = _label(entry, size)
@@ -106,7 +121,7 @@ def _label(entry: Entry, size: Measures) -> tuple[str, str]:
     if size is SMALL:
         return label, ""
     series = entry.series[0]
-    more = [text for column, text in others if column != "training"]
+    more = [text for _, text in others]
     seeds = [f"{len(series.seeds)} of {len(series.seeds) + len(series.missing)} seeds"] if series.missing else []
     return label, ", ".join([*more, *seeds])
 
