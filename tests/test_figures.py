@@ -13,7 +13,7 @@ from lengthlab.errors import LabError
 from lengthlab.experiments import Arm, Grid, Section, Size, Strip, Study
 from lengthlab.report.figure import draw
 from lengthlab.report.lines import legend_names
-from lengthlab.report.page import Chance, Curves, Entry, Grids, Strips
+from lengthlab.report.page import Chance, Curves, Entry, Grids, Heatmap, Strips
 from lengthlab.report.scores import Score, Series
 from lengthlab.report.style import renderer_of
 from lengthlab.store.rows import Row
@@ -179,6 +179,15 @@ def test_everything_of_a_grid_lies_inside_the_canvas() -> None:
     drawing = draw(grids(0.95, 0.6))
     renderer = renderer_of(drawing)
     assert all(lies_inside(drawing, text.get_window_extent(renderer)) for text in drawing.axes[0].texts)
+
+
+def test_a_heat_map_names_its_rows_by_no_more_than_tells_them_apart() -> None:
+    entries = [entry(model=name.split()[-1], recurrence=name, state="S3") for name in ("negative delta", "delta", "lstm")]
+    drawn = words_of(draw(Heatmap(tuple(entries), LENGTHS, (1, 10), title="Recall")))
+    assert [drawn.count(name) for name in ("negative delta", "delta", "lstm")] == [1, 1, 1]
+    assert not any("S3" in word for word in drawn)
+    others = [entry(model="lstm", width=width) for width in ("64", "128")]
+    assert {"64", "128"} <= set(words_of(draw(Heatmap(tuple(others), LENGTHS, (1, 10), title="Widths"))))
 
 
 def test_strips_have_a_dot_for_each_seed_and_a_bar_at_their_mean() -> None:
