@@ -155,7 +155,10 @@ def test_the_recurrence_is_an_lstm_over_each_document() -> None:
 
 
 @pytest.mark.parametrize("name", ["transformer", "attention-on-lstm", "hybrid-block"])
-@pytest.mark.parametrize("choices", [{}, {"positions": "none", "scores": "log-n"}])
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"positions": "none", "scores": "log-n"}, {"scores": "entmax"}, {"positions": "none", "scores": "adaptive-entmax"}],
+)
 def test_a_model_gives_the_same_with_and_without_kernels(
     name: str, choices: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +169,10 @@ def test_a_model_gives_the_same_with_and_without_kernels(
     documents = Documents([TASK.tokens(n) - 1 for n in range(1, 6)], DEVICE)
     layout = Layout(query_BQ=documents.outside(query_BQ).flatten()[None], documents=documents)
     row = documents.row(batch.tokens_BT[:, :-1]), layout
+    attended = []
+    monkeypatch.setattr(kernels, "attend", lambda *given, attend=kernels.attend: attended.append(given) or attend(*given))
     with_kernels = network(*row)
+    assert attended
     found = grads(with_kernels, *network.parameters())
     monkeypatch.setattr(kernels, "_on_gpu", lambda x: False)
     plain = network(*row)

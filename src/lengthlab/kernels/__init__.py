@@ -169,12 +169,15 @@ def attend(
     start_B: Tensor,
     length_B: Tensor,
     heads: int,
+    entmax: bool = False,
 ) -> Tensor:
-    """out_MD of causal attention inside each document; `angles` are cosines and sines by position and pair of channels."""
+    """out_MD of causal attention inside each document; `angles` are cosines and sines by position and pair of channels. Weights
+    are a softmax, or 1.5-entmax.
+    """
     from lengthlab.kernels.attention import DocumentAttention
 
     with _device_of(q_MD):
-        out_MD: Tensor = DocumentAttention.apply(q_MD, kv_NE, angles, query_M, start_B, length_B, heads)
+        out_MD: Tensor = DocumentAttention.apply(q_MD, kv_NE, angles, query_M, start_B, length_B, heads, entmax)
     return out_MD
 
 

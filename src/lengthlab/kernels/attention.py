@@ -1,8 +1,9 @@
 """Causal attention over short documents that lie one after the other, as one kernel forward and one backward.
 
 A training document is a few dozen tokens long: all its scores fit into one tile, so softmax needs no passes over blocks, the
-backward pass computes the scores again instead of keeping them, and rotary positions are applied on the way in and out.
-General kernels work in tiles of 128 by 128 there, most of them empty.
+backward pass computes the scores again instead of keeping them, and rotary positions are applied on the way in and out. Weights
+may be 1.5-entmax as well, whose threshold is found inside the tile. General kernels work in tiles of 128 by 128 there, most of
+them empty.
 
 Shapes: N tokens of all documents, M of them with a query, B documents, H heads, C channels of a head, F = C / 2 pairs.
 """
@@ -84,15 +85,57 @@ def _read(
 
 
 @triton.jit
-def _weights(q_low, q_high, k_low, k_high, position, length, scale, TK: tl.constexpr, PRECISION: tl.constexpr):
-    """Softmax of the scores, with what lies ahead or outside left out."""
+def _entmax(scores):
+    """[z - τ]₊² of each row, z half of the scores below the highest. τ is between -1 and 0: halving finds which z lie above it,
+    to 2⁻¹⁶, and then it is that with which their squares add up to one.
+    """
+    z = (scores - tl.max(scores, axis=1)[:, None]) / 2
+    low = tl.zeros_like(tl.max(z, axis=1)) - 1
+    high = low + 1
+    for _ in range(16):
+        middle = (low + high) / 2
+        above = tl.maximum(z - middle[:, None], 0.0)
+        enough = tl.sum(above * above, axis=1) >= 1
+        low = tl.where(enough, middle, low)
+        high = tl.where(enough, high, middle)
+    support = z > low[:, None]
+    k = tl.sum(tl.where(support, 1.0, 0.0), axis=1)
+    mean = tl.sum(tl.where(support, z, 0.0), axis=1) / k
+    apart = tl.where(support, z - mean[:, None], 0.0)
+    tau = mean - tl.sqrt(tl.maximum(1 - tl.sum(apart * apart, axis=1), 0.0) / k)
+    root = tl.maximum(z - tau[:, None], 0.0)
+    return root * root
+
+
+@triton.jit
+def _entmax_gradient(weights, dweights):
+    root = tl.sqrt(weights)
+    dz = root * dweights
+    return dz - root * (tl.sum(dz, axis=1) / tl.sum(root, axis=1))[:, None]
+
+
+@triton.jit
+def _softmax(scores):
+    weights = tl.exp(scores - tl.max(scores, axis=1)[:, None])
+    return weights / tl.sum(weights, axis=1)[:, None]
+
+
+@triton.jit
+def _softmax_gradient(weights, dweights):
+    return weights * (dweights - tl.sum(weights * dweights, axis=1)[:, None])
+
+
+@triton.jit
+def _weights(
+    q_low, q_high, k_low, k_high, position, length, scale, TK: tl.constexpr, ENTMAX: tl.constexpr, PRECISION: tl.constexpr
+):
+    """Of the scores, with what lies ahead or outside left out."""
     scores = tl.dot(q_low, tl.trans(k_low), input_precision=PRECISION)
     scores = tl.dot(q_high, tl.trans(k_high), scores, input_precision=PRECISION) * scale
     key = tl.arange(0, TK)
     seen = (key[None, :] <= position[:, None]) & (key[None, :] < length)
     scores = tl.where(seen, scores, -float("inf"))
-    weights = tl.exp(scores - tl.max(scores, axis=1)[:, None])
-    return weights / tl.sum(weights, axis=1)[:, None]
+    return _entmax(scores) if ENTMAX else _softmax(scores)
 
 
 @triton.jit
@@ -111,6 +154,7 @@ def attention_forward(
     Q: tl.constexpr,
     TQ: tl.constexpr,
     TK: tl.constexpr,
+    ENTMAX: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     kind: tl.constexpr = q_ptr.dtype.element_ty
@@ -121,7 +165,7 @@ def attention_forward(
     q_low, q_high, k_low, k_high, _, _, _, _ = _read(
         q_ptr, kv_ptr, cos_ptr, sin_ptr, token, start, position, here, there, first, D, F, TK
     )
-    weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, PRECISION).to(kind)
+    weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, ENTMAX, PRECISION).to(kind)
     channel = first + tl.arange(0, 2 * F)
     v = tl.load(kv_ptr + (start + key)[:, None] * (2 * D) + D + channel[None, :], mask=there[:, None], other=0.0)
     out = tl.dot(weights, v, input_precision=PRECISION)
@@ -146,6 +190,7 @@ def attention_backward(
     Q: tl.constexpr,
     TQ: tl.constexpr,
     TK: tl.constexpr,
+    ENTMAX: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     kind: tl.constexpr = q_ptr.dtype.element_ty
@@ -156,7 +201,7 @@ def attention_backward(
     q_low, q_high, k_low, k_high, q_cos, q_sin, k_cos, k_sin = _read(
         q_ptr, kv_ptr, cos_ptr, sin_ptr, token, start, position, here, there, first, D, F, TK
     )
-    weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, PRECISION)
+    weights = _weights(q_low, q_high, k_low, k_high, position, length, scale, TK, ENTMAX, PRECISION)
 
     channel = first + tl.arange(0, 2 * F)
     value = (start + key)[:, None] * (2 * D) + D + channel[None, :]
@@ -165,8 +210,8 @@ def attention_backward(
     dv = tl.dot(tl.trans(weights.to(kind)), grad, input_precision=PRECISION)
     tl.store(dkv_ptr + value, dv.to(kind), mask=there[:, None])
     dweights = tl.dot(grad, tl.trans(v), input_precision=PRECISION)
-    dscores = weights * (dweights - tl.sum(weights * dweights, axis=1)[:, None]) * scale
-    dscores = dscores.to(kind)
+    dscores = _entmax_gradient(weights, dweights) if ENTMAX else _softmax_gradient(weights, dweights)
+    dscores = (dscores * scale).to(kind)
 
     dq_low = tl.dot(dscores, k_low, input_precision=PRECISION)
     dq_high = tl.dot(dscores, k_high, input_precision=PRECISION)
@@ -182,7 +227,7 @@ def attention_backward(
 
 
 class DocumentAttention(torch.autograd.Function):
-    """out_MD for queries q_MD, keys and values kv_N(2D), rotary tables cos_TF and sin_TF."""
+    """out_MD for queries q_MD, keys and values kv_N(2D), rotary tables cos_TF and sin_TF; by entmax or else by softmax."""
 
     @staticmethod
     def forward(
@@ -194,14 +239,16 @@ class DocumentAttention(torch.autograd.Function):
         start_B: Tensor,
         length_B: Tensor,
         heads: int,
+        entmax: bool,
     ) -> Tensor:
         q_MD, kv_NE = q_MD.contiguous(), kv_NE.contiguous()
         positions = start_B if query_M is None else query_M  # never read where every token has a query
         inputs = (q_MD, kv_NE, *angles, positions, start_B, length_B)
         ctx.save_for_backward(*inputs)
-        ctx.shape = (heads, 0 if query_M is None else len(query_M) // len(start_B))  # type: ignore[attr-defined]
+        queries = 0 if query_M is None else len(query_M) // len(start_B)
+        ctx.choices = (heads, queries, entmax)  # type: ignore[attr-defined]
         out_MD = torch.empty_like(q_MD)
-        _launch(attention_forward, ctx.shape, *inputs, out_MD)  # type: ignore[attr-defined]
+        _launch(attention_forward, ctx.choices, *inputs, out_MD)  # type: ignore[attr-defined]
         return out_MD
 
     @staticmethod
@@ -209,12 +256,12 @@ class DocumentAttention(torch.autograd.Function):
     def backward(ctx: FunctionCtx, grad_MD: Tensor) -> tuple[Tensor | None, ...]:
         inputs = ctx.saved_tensors  # type: ignore[attr-defined]
         dq_MD, dkv_NE = torch.empty_like(inputs[0]), torch.empty_like(inputs[1])
-        _launch(attention_backward, ctx.shape, *inputs, grad_MD.contiguous(), dq_MD, dkv_NE)  # type: ignore[attr-defined]
-        return dq_MD, dkv_NE, None, None, None, None, None
+        _launch(attention_backward, ctx.choices, *inputs, grad_MD.contiguous(), dq_MD, dkv_NE)  # type: ignore[attr-defined]
+        return dq_MD, dkv_NE, *(None,) * 6
 
 
-def _launch(kernel: triton.JITFunction, shape: tuple[int, int], *tensors: Tensor) -> None:
-    heads, queries = shape
+def _launch(kernel: triton.JITFunction, choices: tuple[int, int, bool], *tensors: Tensor) -> None:
+    heads, queries, entmax = choices
     q_MD, cos_TF, start_B = tensors[0], tensors[2], tensors[5]
     tokens, pairs = cos_TF.shape
     kernel[(len(start_B), heads)](
@@ -225,6 +272,7 @@ def _launch(kernel: triton.JITFunction, shape: tuple[int, int], *tensors: Tensor
         Q=queries,
         TQ=max(16, triton.next_power_of_2(queries)) if queries else tokens,
         TK=tokens,
+        ENTMAX=entmax,
         PRECISION=factors_of(q_MD),
         num_warps=8 if pairs >= 64 else 4,
     )

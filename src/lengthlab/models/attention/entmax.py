@@ -24,7 +24,7 @@ class Entmax:
     """
 
     def build(self, heads: int, width: int) -> nn.Module:
-        return _Entmax()
+        return EntmaxWeights()
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class AdaptiveEntmax:
         return _AdaptiveEntmax(heads, width, self.delta, self.gamma)
 
 
-class _Entmax(nn.Module):
+class EntmaxWeights(nn.Module):
+    """1.5-entmax of the scores; attention over short documents has a kernel for it."""
+
     in_pieces = True
 
     def forward(self, q_BHQC: Tensor, x_BQD: Tensor, layout: Layout = PLAIN) -> Tensor:
@@ -56,7 +58,7 @@ class _Entmax(nn.Module):
         return entmax15(scores_BHQT.float().masked_fill(~seen_BHQT, -torch.inf)).to(scores_BHQT.dtype)
 
 
-class _AdaptiveEntmax(_Entmax):
+class _AdaptiveEntmax(EntmaxWeights):
     def __init__(self, heads: int, width: int, delta: float, gamma: float) -> None:
         super().__init__()
         self.delta, self.gamma = delta, gamma

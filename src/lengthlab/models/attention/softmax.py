@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from lengthlab import kernels
 from lengthlab.errors import require, require_whole
+from lengthlab.models.attention.entmax import EntmaxWeights
 from lengthlab.models.attention.key_values import KeyValues, Page, Queries
 from lengthlab.models.attention.positions import InitsWeights, Positions, Untouched, is_biased, is_rotary, reads_pieces
 from lengthlab.models.attention.rope import Rope
@@ -77,8 +78,13 @@ class _Attention(Mixer):
         return not isinstance(self.scores, CustomWeights) or (self.training and isinstance(self.scores, Temperature))
 
     @property
+    def _has_kernel(self) -> bool:
+        """Whether one knows weights like these."""
+        return self._softmax_now or isinstance(self.scores, EntmaxWeights)
+
+    @property
     def lacks(self) -> str:
-        slow = [self.positions] * (not is_rotary(self.positions)) + [self.scores] * (not self._softmax_now)
+        slow = [self.positions] * (not is_rotary(self.positions)) + [self.scores] * (not self._has_kernel)
         return f"attention has no kernel for {' and '.join(type(part).__name__.strip('_') for part in slow)}" if slow else ""
 
     def mix(self, x_BTD: Tensor, layout: Layout) -> Tensor:
@@ -182,7 +188,7 @@ class _Attention(Mixer):
         documents, query_1M = layout.documents, layout.query_BQ
         assert documents is not None
         placed = layout.position_BT is None or isinstance(self.positions, Untouched)  # the kernel places tokens by their index
-        by_kernel = is_rotary(self.positions) and self._softmax_now and placed and not is_windowed()
+        by_kernel = is_rotary(self.positions) and self._has_kernel and placed and not is_windowed()
         if by_kernel and kernels.serve_attention(q_1MD, self.heads, documents.longest):
             return self._attend_by_kernel(x_1MD, q_1MD, kv_1NE, query_1M, documents)
         kv_BTE, padded = documents.pad(kv_1NE), layout.padded
@@ -202,7 +208,7 @@ class _Attention(Mixer):
         q_1MD = self.scores(self._heads(q_1MD), x_1MD, Layout(query_BQ=index_1M)).transpose(1, 2).flatten(2)
         query_M = None if query_1M is None else query_1M[0]
         rows = (documents.start_B, documents.length_B)
-        return kernels.attend(q_1MD[0], kv_1NE[0], angles, query_M, *rows, self.heads)[None]
+        return kernels.attend(q_1MD[0], kv_1NE[0], angles, query_M, *rows, self.heads, not self._softmax_now)[None]
 
     def _heads(self, x_BTD: Tensor) -> Tensor:
         samples, tokens, width = x_BTD.shape
