@@ -384,7 +384,7 @@ def tiny(schedule: Schedule) -> Schedule:
                     for name in ("addition", "base-9", "last-letters", "coin-flips", "digit-sum", "programs", "pointers")
                 ),
                 "rule",
-                *("successor", "predecessor", "count", "fill", "place-parity", "subsequence"),
+                *("successor", "predecessor", "count", "fill", "place-parity", "subsequence", "repetitive"),
                 *("no-carry", "carry-only", "running-sum", "running-product"),
                 "language",
                 *(*(f"tomita-{number}" for number in range(1, 8)), "D2", "D3", "D4", "D12", "(aa)*", "(aaaa)*", "(abab)*"),

@@ -23,6 +23,7 @@ from lengthlab.tasks import (
     NoCarry,
     PlaceParity,
     Predecessor,
+    Repetitive,
     Reverse,
     RunningProduct,
     RunningSum,
@@ -129,6 +130,26 @@ def test_a_piece_of_a_long_sample_has_what_its_answer_needs(main: str) -> None:
     assert plain.position_BT is None
 
 
+@pytest.mark.parametrize("main", ["sort repeated", "copy repeated", "reverse repeated"])
+def test_repetitive_sequences_are_answered_as_any_other(main: str) -> None:
+    for words, said in rows(Repetitive(MAINS[main]), (1, 12)):
+        read, _ = split(words, "<sep>")
+        assert said == [*ANSWERS[main.split()[0]](read), "<eos>"]
+
+
+def test_repetitive_sequences_have_from_one_to_all_kinds_of_symbols_evenly() -> None:
+    def often(task: Task) -> list[int]:
+        """How often the most frequent number comes among 20."""
+        batch = task.sample(3000, (20, 20), torch.Generator().manual_seed(0))
+        return [int(row.bincount().max()) for row in batch.tokens_BT[:, 1:21]]
+
+    main = Sort(numbers=1000, repeated=True)
+    plain, repetitive = often(main), often(Repetitive(main))
+    assert max(plain) <= 4
+    assert sum(most == 20 for most in repetitive) / 3000 == pytest.approx(1 / 20, abs=0.015)  # of one kind
+    assert sum(most >= 5 for most in repetitive) / 3000 > 0.3
+
+
 def test_the_halves_of_a_sum_add_up_to_it() -> None:
     def digits(task: Addition) -> tuple[Batch, torch.Tensor]:
         batch = task.sample(40, (1, 9), torch.Generator().manual_seed(0))
@@ -173,6 +194,7 @@ CHECKED: list[Task] = [
         for kind in (Successor, Predecessor, Count, Fill, PlaceParity)
         for main in ("sort", "sort repeated", "copy repeated")
     ),
+    *(Repetitive(MAINS[main]) for main in ("sort repeated", "copy repeated", "reverse repeated")),
     *(Subsequence(MAINS[main], within=25, places="kept") for main in ("sort", "copy", "reverse")),
     *(
         NoCarry(),
@@ -207,6 +229,8 @@ def test_the_chance_of_half_a_sum_where_it_can_be_seen(task: Task, length: int) 
         (Successor, {"of": Addition()}, "'successor' helps sort, copy or reverse, not 'addition'"),
         (Count, {"of": 3}, "'count' helps sort, copy or reverse, not"),
         (Fill, {"of": Copy(positions="coupled")}, "has no ids of its own"),
+        (Repetitive, {"of": Sort()}, "with symbols that may be repeated, not 'sort'"),
+        (Repetitive, {"of": Addition()}, "not 'addition'"),
         (Subsequence, {"of": Sort(repeated=True)}, "with symbols that differ, not of 'sort'"),
         (Subsequence, {"of": Sort(numbers=10), "within": 20}, "reaches 10 at most"),
         (Subsequence, {"places": "old"}, "task.places must be 'new' or 'kept'"),

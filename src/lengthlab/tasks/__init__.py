@@ -57,6 +57,7 @@ from lengthlab.tasks.parity import Parity as Parity
 from lengthlab.tasks.parity_scratchpad import ParityScratchpad as ParityScratchpad
 from lengthlab.tasks.passkey import Passkey as Passkey
 from lengthlab.tasks.plane import AdditionPlane as AdditionPlane
+from lengthlab.tasks.repetitive import Repetitive as Repetitive
 from lengthlab.tasks.retrieval import FirstLeft as FirstLeft
 from lengthlab.tasks.retrieval import FirstRight as FirstRight
 from lengthlab.tasks.retrieval import LastLeft as LastLeft
@@ -123,6 +124,7 @@ HELPERS: dict[str, Callable[..., Task]] = {
     "fill": Fill,
     "place-parity": PlaceParity,
     "subsequence": Subsequence,
+    "repetitive": Repetitive,
     "no-carry": NoCarry,
     "carry-only": CarryOnly,
     "running-sum": RunningSum,

@@ -1,0 +1,82 @@
+"""The main task itself on repetitive sequences: a helper of tasks in which it counts how often a symbol comes.
+
+    <bos> 7 7 3 7 <sep> 3 7 7 7 <eos>        of sort, with repeated numbers
+
+How often symbols come again grows with the length. Of 100 symbols drawn evenly, the one that comes most often comes twice
+among 20 and four times among 100, so that who was trained on 20 has hardly seen what 100 ask for. Here a sequence of n has from
+one to n kinds of symbols, evenly many, and each of its symbols is drawn evenly from these. Its lengths are those that it is
+given. The helper is ours.
+
+Shapes: B samples, N symbols of the longest input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from statistics import fmean
+
+import torch
+from torch import Generator, Tensor
+
+from lengthlab.errors import a_kind, require
+from lengthlab.tasks.copying import Copying
+from lengthlab.tasks.helper import repeats
+from lengthlab.tasks.sorting import Sort
+from lengthlab.tasks.task import Task
+from lengthlab.tasks.transduction import Transduction
+
+
+@dataclass(frozen=True)
+class Repetitive(Transduction):
+    """Sort, copy or reverse, whose symbols may be repeated, where they are repeated more.
+
+    >>> task = Repetitive()
+    >>> batch = task.sample(1, (6, 6), torch.Generator().manual_seed(0))
+    >>> " ".join(task.decode(batch.tokens_BT[0]))
+    '<bos> 83 39 39 39 39 44 <sep> 39 39 39 39 44 83 <eos>'
+    """
+
+    of: Task = Sort(repeated=True)
+
+    name = "repetitive"
+
+    def __post_init__(self) -> None:
+        main = isinstance(self.of, (Sort, Copying)) and repeats(self.of)
+        named = f"'{self.of.name}'" if isinstance(self.of, Task) else a_kind(self.of)
+        require(main, f"task.of: '{self.name}' helps sort, copy or reverse with symbols that may be repeated, not {named}")
+        placed = isinstance(self.of, Copying) and self.of.placed
+        require(not placed, f"task.of: '{self.name}' has no ids of its own: give its main task positions = \"plain\"")
+
+    @property
+    def main(self) -> Sort | Copying:
+        """The main task, by its type."""
+        assert isinstance(self.of, (Sort, Copying))
+        return self.of
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.main.symbols
+
+    def chance(self, length: int) -> Mapping[str, float]:
+        """That all symbols are one that was named before: c of k kinds are, and so are n symbols in (c/k)^n of such samples."""
+        share = 1 / len(self.symbols)
+
+        def of_kinds(k: int) -> float:
+            return sum(comb(k, c) * share**c * (1 - share) ** (k - c) * (c / k) ** length for c in range(1, k + 1))
+
+        return {self.name: fmean(of_kinds(k) for k in range(1, length + 1))}
+
+    def read(self, n_B: Tensor, generator: Generator) -> Tensor:
+        kind_BN, n_B1 = self.main.read(n_B, generator), n_B.to(generator.device)[:, None]
+        share_B1 = torch.rand(n_B1.shape, generator=generator, device=generator.device)
+        kinds_B1 = 1 + (share_B1 * n_B1).long().clamp(max=n_B1 - 1)
+        share_BN = torch.rand(kind_BN.shape, generator=generator, device=generator.device)
+        return kind_BN.gather(1, (share_BN * kinds_B1).long().clamp(max=kinds_B1 - 1))
+
+    def write(self, x_BN: Tensor, n_B: Tensor) -> Tensor:
+        return self.main.write(x_BN, n_B)
+
+    def answer(self, words: Sequence[str]) -> Sequence[str]:
+        return self.main.answer(words)
