@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lengthlab.experiments.drawing import Grid
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, At, Check, Claim, Section, Study
 from lengthlab.store.rows import ALL
@@ -39,6 +40,7 @@ NONE = "none"
 SHARES = {"none": (0.0,), "successor": (0.25, 0.5)}
 OTHERS = ("predecessor", "count", "fill", "place-parity")
 AGAIN = "repetitive"
+BY_SCORES = Grid(down="scores", across="helper", times=(1, 2, 3, 5))
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ HINTS = Study(
     sections=(
         Section("repeated", "Numbers that may be repeated", REPEATED, questions=(ALL,), sizes=(GPU,)),
         Section("distinct", "Numbers that differ", DISTINCT, questions=(ALL,), sizes=(GPU,)),
-        Section("small", "Numbers that may be repeated, on two cores", SMALL, questions=(ALL,), sizes=(CPU,)),
+        Section("small", "Numbers that may be repeated, on two cores", SMALL, questions=(ALL,), figure=BY_SCORES, sizes=(CPU,)),
     ),
     seeds=3,
     claims=(
