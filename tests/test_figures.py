@@ -186,8 +186,8 @@ def test_a_heat_map_names_its_rows_by_no_more_than_tells_them_apart() -> None:
     drawn = words_of(draw(Heatmap(tuple(entries), LENGTHS, (1, 10), title="Recall")))
     assert [drawn.count(name) for name in ("negative delta", "delta", "lstm")] == [1, 1, 1]
     assert not any("S3" in word for word in drawn)
-    others = [entry(model="lstm", width=width) for width in ("64", "128")]
-    assert {"64", "128"} <= set(words_of(draw(Heatmap(tuple(others), LENGTHS, (1, 10), title="Widths"))))
+    others = [entry(model="lstm", heads=heads, width=width) for heads in ("1", "2") for width in ("128", "512")]
+    assert {"1, 128", "1, 512", "2, 128", "2, 512"} <= set(words_of(draw(Heatmap(tuple(others), LENGTHS, (1, 10)))))
 
 
 def test_strips_have_a_dot_for_each_seed_and_a_bar_at_their_mean() -> None:

@@ -137,7 +137,7 @@ def test_repetitive_sequences_are_answered_as_any_other(main: str) -> None:
         assert said == [*ANSWERS[main.split()[0]](read), "<eos>"]
 
 
-def test_repetitive_sequences_have_from_one_to_all_kinds_of_symbols_evenly() -> None:
+def test_repetitive_sequences_have_symbols_that_come_often() -> None:
     def often(task: Task) -> list[int]:
         """How often the most frequent number comes among 20."""
         batch = task.sample(3000, (20, 20), torch.Generator().manual_seed(0))
@@ -194,6 +194,7 @@ CHECKED: list[Task] = [
         for kind in (Successor, Predecessor, Count, Fill, PlaceParity)
         for main in ("sort", "sort repeated", "copy repeated")
     ),
+    Repetitive(Sort(numbers=3, repeated=True)),
     *(Repetitive(MAINS[main]) for main in ("sort repeated", "copy repeated", "reverse repeated")),
     *(Subsequence(MAINS[main], within=25, places="kept") for main in ("sort", "copy", "reverse")),
     *(
@@ -213,6 +214,14 @@ CHECKED: list[Task] = [
 def test_it_says_what_it_means(task: Task) -> None:
     report = check_task(task, longest=12)
     assert report.holds, [check for check in report.checks if check.verdict == "does not hold"]
+
+
+@pytest.mark.parametrize("length", [3, 9, 20])
+def test_the_chance_of_two_numbers_that_are_sorted_is_that_of_the_likeliest_answer(length: int) -> None:
+    task = Repetitive(Sort(numbers=2, repeated=True))
+    lists = task.sample(20_000, (length, length), torch.Generator().manual_seed(0)).tokens_BT[:, 1 : length + 1]
+    (often,) = lists.sum(dim=1).unique(return_counts=True)[1].max()[None].tolist()
+    assert often / 20_000 == pytest.approx(task.chance(length)["repetitive"], abs=0.01)
 
 
 @pytest.mark.parametrize(

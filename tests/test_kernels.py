@@ -14,6 +14,7 @@ from lengthlab.device import settled
 from lengthlab.evaluation.stream import say_in_pieces
 from lengthlab.kernels import sizes
 from lengthlab.models.attention import hierarchical
+from lengthlab.models.attention.entmax import EntmaxWeights, entmax15
 from lengthlab.models.layout import PLAIN, Documents, Layout
 from lengthlab.models.recurrence.recurrence import Recurrence
 from lengthlab.models.recurrence.short_conv import ShortConv
@@ -179,6 +180,63 @@ def test_a_model_gives_the_same_with_and_without_kernels(
     torch.testing.assert_close(with_kernels, plain, rtol=1e-4, atol=1e-5)
     for mine, theirs in zip(found, grads(plain, *network.parameters()), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["spread", "ties"])
+def test_entmax_over_documents_is_entmax_of_the_scores(kind: str) -> None:
+    torch.manual_seed(0)
+    lengths, heads, channels = [1, 2, 33, 60], 2, 32
+    documents, ones = Documents(lengths, DEVICE), torch.ones(64, channels // 2, device=DEVICE)
+    q, kv = (10 if kind == "spread" else 1) * drawn(sum(lengths), 64), drawn(sum(lengths), 128)
+    kv = kv if kind == "spread" else (kv.detach() > 0).float().requires_grad_()
+    q = q if kind == "spread" else (q.detach() > 0).float().requires_grad_()
+    rows = documents.start_B, documents.length_B
+    out = kernels.attend(q, kv, (ones, torch.zeros_like(ones)), None, *rows, heads, entmax=True)
+    expected, none = [], 0
+    for q_TD, kv_TE in zip(q.split(lengths), kv.split(lengths), strict=True):
+        q_HTC, k_HTC, v_HTC = (each.view(len(q_TD), heads, -1).transpose(0, 1) for each in (q_TD, *kv_TE.chunk(2, dim=1)))
+        ahead_TT = torch.ones(len(q_TD), len(q_TD), device=DEVICE).triu(1).bool()
+        weights_HTT = entmax15((q_HTC @ k_HTC.transpose(1, 2) / channels**0.5).masked_fill(ahead_TT, -torch.inf))
+        none += int((weights_HTT[:, ~ahead_TT] == 0).sum())
+        expected.append((weights_HTT @ v_HTC).transpose(0, 1).flatten(1))
+    assert none > 100, "weights that are zero are what is tried here"
+    assert_same(out, torch.cat(expected), q, kv)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the interpreter's
+def test_a_document_with_a_score_that_is_no_number_has_none_in_its_answer() -> None:
+    q, kv, ones = drawn(3, 64), drawn(3, 128), torch.ones(64, 16, device=DEVICE)
+    q = torch.where(torch.arange(3, device=DEVICE)[:, None] == 2, torch.nan, q)
+    rows = torch.tensor([0], device=DEVICE), torch.tensor([3], device=DEVICE)
+    for entmax in (False, True):
+        out = kernels.attend(q, kv, (ones, torch.zeros_like(ones)), None, *rows, 2, entmax)
+        assert out[2].isnan().all()
+        assert out[:2].isfinite().all()
+
+
+def test_own_weights_that_derive_from_entmax_are_not_taken_for_it() -> None:
+    attention = models.Attention(heads=2, scores="entmax").build(64)
+    assert attention.lacks == ""  # type: ignore[operator]
+
+    class Sharper(EntmaxWeights):
+        def weigh(self, scores_BHQT: Tensor, seen_BHQT: Tensor) -> Tensor:
+            return super().weigh(2 * scores_BHQT, seen_BHQT)
+
+    attention.scores = Sharper()
+    assert "no kernel for Sharper" in attention.lacks  # type: ignore[operator]
+
+
+# What Triton 3.7 asked for, backward: channels of a head, type and bytes of a program.
+@pytest.mark.parametrize(
+    ("channels", "dtype", "asked"),
+    [(32, torch.float32, 57_344), (64, torch.float32, 98_304), (128, torch.float32, 180_224), (128, torch.bfloat16, 81_920)],
+)
+def test_attention_has_a_kernel_where_a_gpu_has_room_for_it(
+    channels: int, dtype: torch.dtype, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room, expected in ((asked, True), (asked - 1, False)):
+        monkeypatch.setattr(sizes, "shared_memory", lambda device, room=room: room)
+        assert sizes.fits_attention(channels, 64, dtype, DEVICE) is expected
 
 
 def test_kernels_leave_alone_what_they_cannot_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def test_hints_are_of_equal_samples_and_the_bar_is_of_repeated_numbers() -> None
     assert {(check.length, check.bound) for check in bar.checks} == {(100, 0.90)}
     assert {check.arm for check in bar.checks} == set(HINTS.section("repeated").arms)
     assert bar.exceptions == len(bar.checks) - 1
-    assert {dict(arm.about)["helper"] for arm in hints.REPEATED} == {"none", "successor", hints.AGAIN, *hints.OTHERS}
+    assert {dict(arm.about)["helper"] for arm in hints.REPEATED} == {"none", "successor", hints.REPETITIVE, *hints.OTHERS}
 
 
 @pytest.mark.parametrize("size", ["gpu", "cpu"])

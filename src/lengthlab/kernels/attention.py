@@ -86,8 +86,9 @@ def _read(
 
 @triton.jit
 def _entmax(scores):
-    """[z - τ]₊² of each row, z half of the scores below the highest. τ is between -1 and 0: halving finds which z lie above it,
-    to 2⁻¹⁶, and then it is that with which their squares add up to one.
+    """[z - τ]₊² of each row, z = (score - highest) / 2. τ lies between -1 and 0. Halving brackets it to 2⁻¹⁶, and then it is
+    solved for exactly on what lies above the bracket's lower end. What is taken in wrongly there is within 2⁻¹⁶ of τ, so that
+    its square does not count.
     """
     z = (scores - tl.max(scores, axis=1)[:, None]) / 2
     low = tl.zeros_like(tl.max(z, axis=1)) - 1
@@ -103,7 +104,7 @@ def _entmax(scores):
     mean = tl.sum(tl.where(support, z, 0.0), axis=1) / k
     apart = tl.where(support, z - mean[:, None], 0.0)
     tau = mean - tl.sqrt(tl.maximum(1 - tl.sum(apart * apart, axis=1), 0.0) / k)
-    root = tl.maximum(z - tau[:, None], 0.0)
+    root = tl.maximum(z - tau[:, None], 0.0, propagate_nan=tl.PropagateNan.ALL)  # else a score that is NaN gets no weight
     return root * root
 
 

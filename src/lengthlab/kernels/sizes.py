@@ -51,7 +51,8 @@ def fits_recurrence(width: int, dtype: torch.dtype, device: torch.device) -> boo
 
 
 def fits_attention(channels: int, longest: int, dtype: torch.dtype, device: torch.device) -> bool:
-    return longest <= TILE and 5 * TILE * channels * dtype.itemsize <= shared_memory(device)
+    asked = 5 * TILE * channels * dtype.itemsize + (4 * TILE**2 if dtype == torch.float32 else 0)
+    return longest <= TILE and asked <= shared_memory(device)
 
 
 def fits_chunks(heads: int, channels: int, size: int, dtype: torch.dtype, device: torch.device) -> bool:

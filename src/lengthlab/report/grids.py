@@ -26,6 +26,8 @@ HEAD, FOOT, EDGE = 0.85, 0.55, 0.15
 NOT_LEARNED: dict[str, Any] = {"fc": "#F6F6F6", "ec": "#E3E3E3", "hatch": "///"}
 SLANT = 0.62
 """How high a slanted name stands, for each inch of its length."""
+CORNER = 0.22
+"""How high besides: above its cell, and by the height of its letters."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Plan:
 
     @property
     def slant(self) -> float:
-        return 0.22 + SLANT * LETTER * (LABEL - 1) * max(len(visible(name)) for name in self.across)
+        return CORNER + SLANT * LETTER * (LABEL - 1) * max(len(visible(name)) for name in self.across)
 
     @property
     def width(self) -> float:

@@ -98,15 +98,18 @@ def _title(block: Heatmap) -> str:
 def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
     """By no more words than it takes: a column is left out where all entries have the same in it, and where another says it."""
     words = {column: [dict(entry.names).get(column, "") for entry in entries] for column, _ in entries[0].names}
-    differ = {column: found for column, found in words.items() if len(set(found)) > 1 and column != "training"}
-    again = {column for column, found in differ.items() if _said(found, [w for c, w in differ.items() if c != column])}
-    kept = [column for column in differ if column not in again] or list(words)[:1]
+    kept = [column for column, found in words.items() if len(set(found)) > 1 and column != "training"]
+    for column in kept[::-1]:  # of two that say the same, the first stays
+        if any(_says(words[other], words[column]) for other in kept if other != column):
+            kept.remove(column)
+    kept = kept or list(words)[:1]
     return [replace(entry, names=tuple(name for name in entry.names if name[0] in kept)) for entry in entries]
 
 
-def _said(words: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Whether one of the others says all of it and more."""
-    return any(list(other) != list(words) and all(map(str.__contains__, other, words)) for other in others)
+def _says(column: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether a column has the words of another in its own, and tells apart what that does."""
+    pairs = set(zip(column, other, strict=True))
+    return len(pairs) == len(set(column)) and all(set(theirs.split()) <= set(mine.split()) for mine, theirs in pairs)
 
 
 def _inches(entry: Entry, size: Measures) -> float:
@@ -117,11 +120,10 @@ def _inches(entry: Entry, size: Measures) -> float:
 
 def _label(entry: Entry, size: Measures) -> tuple[str, str]:
     """What an entry is called; and in small letters what else, and how many seeds it has where others have more."""
-    (_, label), *others = entry.names
+    label, *more = (text for _, text in entry.names)
     if size is SMALL:
-        return label, ""
+        return ", ".join((label, *more)), ""
     series = entry.series[0]
-    more = [text for _, text in others]
     seeds = [f"{len(series.seeds)} of {len(series.seeds) + len(series.missing)} seeds"] if series.missing else []
     return label, ", ".join([*more, *seeds])
 

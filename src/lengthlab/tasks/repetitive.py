@@ -3,9 +3,9 @@
     <bos> 7 7 3 7 <sep> 3 7 7 7 <eos>        of sort, with repeated numbers
 
 How often symbols come again grows with the length. Of 100 symbols drawn evenly, the one that comes most often comes twice
-among 20 and four times among 100, so that who was trained on 20 has hardly seen what 100 ask for. Here a sequence of n has from
-one to n kinds of symbols, evenly many, and each of its symbols is drawn evenly from these. Its lengths are those that it is
-given. The helper is ours.
+among 20 and four times among 100, most often, so that who was trained on 20 has hardly seen what 100 ask for. Here, for a
+sequence of n, a number k is drawn evenly from 1 to n, then k symbols, some of which may be the same, and each place has one of
+these. The helper is ours.
 
 Shapes: B samples, N symbols of the longest input.
 """
@@ -60,13 +60,21 @@ class Repetitive(Transduction):
         return self.main.symbols
 
     def chance(self, length: int) -> Mapping[str, float]:
-        """That all symbols are one that was named before: c of k kinds are, and so are n symbols in (c/k)^n of such samples."""
+        """Of the likeliest answer: one symbol at every place or, where two numbers are sorted, either that or half of each."""
+        halves = isinstance(self.of, Sort) and len(self.symbols) == 2
+        return {self.name: max(self._often(length, each) for each in (length, *([length // 2] if halves else ())))}
+
+    def _often(self, n: int, count: int) -> float:
+        """How often so many of n symbols are a certain one. If c of the k that are drawn first are, each place is in c/k."""
         share = 1 / len(self.symbols)
 
-        def of_kinds(k: int) -> float:
-            return sum(comb(k, c) * share**c * (1 - share) ** (k - c) * (c / k) ** length for c in range(1, k + 1))
+        def among(k: int) -> float:
+            return sum(
+                comb(k, c) * share**c * (1 - share) ** (k - c) * comb(n, count) * (c / k) ** count * (1 - c / k) ** (n - count)
+                for c in range(k + 1)
+            )
 
-        return {self.name: fmean(of_kinds(k) for k in range(1, length + 1))}
+        return fmean(among(k) for k in range(1, n + 1))
 
     def read(self, n_B: Tensor, generator: Generator) -> Tensor:
         kind_BN, n_B1 = self.main.read(n_B, generator), n_B.to(generator.device)[:, None]

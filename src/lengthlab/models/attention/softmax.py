@@ -79,8 +79,9 @@ class _Attention(Mixer):
 
     @property
     def _has_kernel(self) -> bool:
-        """Whether one knows weights like these."""
-        return self._softmax_now or isinstance(self.scores, EntmaxWeights)
+        """Whether attention over documents has a kernel for weights like these."""
+        weigh = getattr(type(self.scores), "weigh", None)
+        return self._softmax_now or weigh is EntmaxWeights.weigh
 
     @property
     def lacks(self) -> str:
