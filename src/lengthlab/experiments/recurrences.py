@@ -11,8 +11,8 @@ nearly all of them on seed 100, which is not published (`pilots`). On a GPU half
 at every token, so that who does not have it in these steps had every help to learn it; on two cores it is asked at the end.
 
 Every hybrid is asked for a state and for recall beside it; on a GPU its attention looks back a token, delayed or not. Two
-states are usual, sums modulo 10 and products in S3: each takes 20 runs a seed, and the other five together would take more
-steps than all the rest of the study.
+states are usual, sums modulo 10 and products in S3: each takes 20 runs a seed, and the other five together would take
+nearly as many steps as all the rest of the study.
 
 Cost: 80 runs a seed of 4,000 steps for a recurrence alone, and 40 of at most 4,500 for hybrids (gpu, in parts: `--part modulo`,
 `groups`, `recall`, `hybrids`, `group-hybrids`; three seeds took 20 minutes on an H200), 100 more of these with `--part
