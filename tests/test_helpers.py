@@ -240,7 +240,7 @@ def test_the_chance_of_half_a_sum_where_it_can_be_seen(task: Task, length: int) 
         (Fill, {"of": Copy(positions="coupled")}, "has no ids of its own"),
         (Repetitive, {"of": Sort()}, "with symbols that may be repeated, not 'sort'"),
         (Repetitive, {"of": Addition()}, "not 'addition'"),
-        (Subsequence, {"of": Sort(repeated=True)}, "with symbols that differ, not of 'sort'"),
+        (Subsequence, {"of": Sort(repeated=True)}, "with symbols that differ, not 'sort'"),
         (Subsequence, {"of": Sort(numbers=10), "within": 20}, "reaches 10 at most"),
         (Subsequence, {"places": "old"}, "task.places must be 'new' or 'kept'"),
         (NoCarry, {"operands": 3}, "is of two numbers"),

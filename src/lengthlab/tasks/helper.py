@@ -24,7 +24,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from lengthlab.errors import a_kind, require
+from lengthlab.errors import LabError, a_kind, require
 from lengthlab.tasks.alphabet import BOS, EOS, FIRST
 from lengthlab.tasks.batch import Batch
 from lengthlab.tasks.copying import REPEATED, Copying
@@ -42,6 +42,19 @@ def repeats(of: Task) -> bool:
     return of.repeated if isinstance(of, Sort) else isinstance(of, Copying) and of.letters == REPEATED
 
 
+def main_of(name: str, of: Task, again: bool | None = None) -> Sort | Copying:
+    """The main task of a helper, by its type; refused where it is none. `again`: whether its symbols may be repeated, if that
+    matters.
+    """
+    which = {None: "", True: " with symbols that may be repeated", False: " with symbols that differ"}[again]
+    named = f"'{of.name}'" if isinstance(of, Task) else a_kind(of)
+    if not isinstance(of, (Sort, Copying)) or again not in (None, repeats(of)):
+        raise LabError(f"task.of: '{name}' helps sort, copy or reverse{which}, not {named}")
+    placed = isinstance(of, Copying) and of.placed
+    require(not placed, f"task.of: '{name}' has no ids of its own: give its main task positions = \"plain\"")
+    return of
+
+
 @dataclass(frozen=True)
 class Helper(Task):
     """What helper tasks have in common. `of` is the main task: sort, copy or reverse."""
@@ -53,17 +66,11 @@ class Helper(Task):
     """Words besides the marks and those of the main task."""
 
     def __post_init__(self) -> None:
-        main = isinstance(self.of, (Sort, Copying))
-        named = f"'{self.of.name}'" if isinstance(self.of, Task) else a_kind(self.of)
-        require(main, f"task.of: '{self.name}' helps sort, copy or reverse, not {named}")
-        placed = isinstance(self.of, Copying) and self.of.placed
-        require(not placed, f"task.of: '{self.name}' has no ids of its own: give its main task positions = \"plain\"")
+        main_of(self.name, self.of)
 
     @property
     def main(self) -> Sort | Copying:
-        """The main task, by its type."""
-        assert isinstance(self.of, (Sort, Copying))
-        return self.of
+        return main_of(self.name, self.of)
 
     @property
     def questions(self) -> tuple[str, ...]:

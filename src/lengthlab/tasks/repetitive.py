@@ -20,9 +20,8 @@ from statistics import fmean
 import torch
 from torch import Generator, Tensor
 
-from lengthlab.errors import a_kind, require
 from lengthlab.tasks.copying import Copying
-from lengthlab.tasks.helper import repeats
+from lengthlab.tasks.helper import main_of
 from lengthlab.tasks.sorting import Sort
 from lengthlab.tasks.task import Task
 from lengthlab.tasks.transduction import Transduction
@@ -43,17 +42,11 @@ class Repetitive(Transduction):
     name = "repetitive"
 
     def __post_init__(self) -> None:
-        main = isinstance(self.of, (Sort, Copying)) and repeats(self.of)
-        named = f"'{self.of.name}'" if isinstance(self.of, Task) else a_kind(self.of)
-        require(main, f"task.of: '{self.name}' helps sort, copy or reverse with symbols that may be repeated, not {named}")
-        placed = isinstance(self.of, Copying) and self.of.placed
-        require(not placed, f"task.of: '{self.name}' has no ids of its own: give its main task positions = \"plain\"")
+        main_of(self.name, self.of, again=True)
 
     @property
     def main(self) -> Sort | Copying:
-        """The main task, by its type."""
-        assert isinstance(self.of, (Sort, Copying))
-        return self.of
+        return main_of(self.name, self.of, again=True)
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -23,11 +23,11 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from lengthlab.errors import a_kind, require, require_whole
+from lengthlab.errors import require, require_whole
 from lengthlab.tasks.alphabet import BOS, FIRST, MARKS, SEP
 from lengthlab.tasks.batch import IGNORE, Batch
 from lengthlab.tasks.copying import Copy, Copying
-from lengthlab.tasks.helper import repeats
+from lengthlab.tasks.helper import main_of
 from lengthlab.tasks.sorting import Sort
 from lengthlab.tasks.task import Task
 
@@ -50,20 +50,14 @@ class Subsequence(Task):
     questions = ("subsequence",)
 
     def __post_init__(self) -> None:
-        main = isinstance(self.of, (Sort, Copying)) and not repeats(self.of)
-        named = f"'{self.of.name}'" if isinstance(self.of, Task) else a_kind(self.of)
-        require(main, f"task.of: a subsequence is of sort, copy or reverse with symbols that differ, not of {named}")
-        placed = isinstance(self.of, Copying) and self.of.placed
-        require(not placed, 'task.of: a subsequence keeps plain positions or none: give its main task positions = "plain"')
+        main_of(self.name, self.of, again=False)
         require_whole(self.within, "task.within", 3)
         self.of.check_length(self.within)
         require(self.places in ("new", "kept"), f"task.places must be 'new' or 'kept', not {self.places!r}")
 
     @property
     def main(self) -> Sort | Copying:
-        """The main task, by its type."""
-        assert isinstance(self.of, (Sort, Copying))
-        return self.of
+        return main_of(self.name, self.of, again=False)
 
     @property
     def words(self) -> tuple[str, ...]:
