@@ -196,8 +196,8 @@ def _origins(results: Results) -> Iterator[Block]:
         return
     if len({run for origin in origins for run in origin.runs}) < sum(len(origin.runs) for origin in origins):
         yield Text(
-            "Some runs are in several entries, and so are their seconds: a command counts the runs that it found in its store, "
-            "and what was trained twice came to the same rows."
+            "Some runs are in several entries, and so are their seconds: a command counts the runs that it found in its store. "
+            "Where one was trained twice, what both entries publish of a length is the same."
         )
     shown = {row.run[:SHORT] for row in results.rows}
     yield Numbered(tuple(_origin(origin, shown) for origin in origins), ANCHOR)
