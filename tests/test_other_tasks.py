@@ -48,13 +48,18 @@ def test_every_arm_is_the_run_it_is_named_after_and_measures_its_main_task_alone
 
 def test_hints_are_of_equal_samples_and_the_bar_is_of_repeated_numbers() -> None:
     runs = HINTS.runs("gpu", [0])
-    assert {(run.steps, run.batch) for _, run in runs} == {(6_000, 512)}
+    assert {(run.steps, run.batch) for _, run in runs} == {(12_000, 512)}
     assert max(run.drawn[1] for _, run in runs) == 20
     bar = HINTS.claims[0]
     assert {(check.length, check.bound) for check in bar.checks} == {(100, 0.90)}
     assert {check.arm for check in bar.checks} == set(HINTS.section("repeated").arms)
     assert bar.exceptions == len(bar.checks) - 1
-    assert {dict(arm.about)["helper"] for arm in hints.REPEATED} == {"none", "successor", hints.REPETITIVE, *hints.OTHERS}
+    assert {dict(arm.about)["helper"] for arm in hints.REPEATED} == {"none", "successor", hints.REPETITIVE}
+
+
+def test_a_mixture_of_sort_with_sort_on_repetitive_lists_tells_them_apart_by_nothing() -> None:
+    tags = {dict(arm.about)["helper"]: run.task.tag for arm, run in HINTS.runs("gpu", [0]) if isinstance(run.task, Mixture)}
+    assert tags == {hints.REPETITIVE: False} | dict.fromkeys(("successor", *hints.OTHERS, "subsequence"), True)
 
 
 @pytest.mark.parametrize("size", ["gpu", "cpu"])
