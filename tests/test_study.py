@@ -44,10 +44,11 @@ from lengthlab.registry import registered
 from lengthlab.report.evidence import Evidence, Wanted, read_evidence
 from lengthlab.report.figure import pictures
 from lengthlab.report.markdown import markdown
-from lengthlab.report.page import Page
+from lengthlab.report.page import Figure, Page
+from lengthlab.report.page import Scores as Shown
 from lengthlab.report.publication import read_results
 from lengthlab.report.results import Results, gather
-from lengthlab.report.study_page import study_page
+from lengthlab.report.study_page import section_blocks, study_page
 from lengthlab.report.terminal import console_for, show
 from lengthlab.report.traces import TrainingTrace, read_traces, trace_of
 from lengthlab.spec.run import Run
@@ -415,6 +416,14 @@ def test_the_figure_is_the_same_every_time() -> None:
     assert list(drawn) == ["far.svg", "far.png"]
     assert drawn == pictures(page_of("far"))
     assert pictures(page_of("far", rows=[])) == {}
+
+
+def test_what_is_measured_at_one_length_is_a_table_and_no_curve() -> None:
+    results = read_results(find_study("passkey"), (str(ROOT / "published"),))
+    sections = {section.name: list(section_blocks(results, section)) for section in results.sections}
+    drawn = {name for name, blocks in sections.items() if any(isinstance(block, Figure) for block in blocks)}
+    assert drawn == set(sections) - {"farther", "farthest"}
+    assert all(any(isinstance(block, Shown) for block in blocks) for blocks in sections.values())
 
 
 def test_a_claim_may_allow_exceptions() -> None:

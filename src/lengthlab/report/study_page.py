@@ -178,7 +178,7 @@ def section_blocks(results: Results, section: Section) -> Iterator[Block]:
         yield Text(f"{tally(firsts)}.")
     yield from _fewer_seeds(results, firsts)
     scores = Scores(entries, size.shown, size.trained, reference)
-    if any(series.seeds for series in firsts):
+    if any(series.seeds for series in firsts) and (section.figure or len(size.shown) > 1):  # one length alone is no curve
         yield figure_of(results, section, scores)
     yield scores
     if results.study.success is not None:
