@@ -9,12 +9,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from command import Call
+from lengthlab.launch import claims
 from lengthlab.launch.claims import ClaimingWorker
 from lengthlab.spec.run import Run
 from lengthlab.store.fenced import Lost
@@ -120,6 +123,24 @@ def as_if_alone(objects: Objects, folder: Path) -> None:
     assert counts(here, SHORT) == counts(folder / "alone", SHORT)
     assert learned(here, SHORT) == learned(folder / "alone", SHORT)
     assert objects.do(Names(FINISHED)) == [SHORT.id]
+
+
+@pytest.mark.parametrize(("device", "most", "taken"), [("cpu", None, 1), ("cpu", 2, 1), ("cuda", 2, 2), ("cuda", None, 3)])
+def test_a_worker_takes_so_many_runs_at_a_time(
+    device: str, most: int | None, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it asks for runs, on a GPU that is not there: nothing is trained."""
+    monkeypatch.setattr(claims, "require_room", lambda run, device: None)
+    objects = Objects()
+    for seed in range(3):
+        offer(objects, replace(SHORT, seed=seed))
+    store = MirroredStore(objects, "s3://bucket/runs")
+    claiming = ClaimingWorker(store, torch.device(device), precision_named(None, CPU), Owner("one"), most=most)
+    found = claiming._engine.waiting
+    for _ in range(4):
+        found += claiming._more(len(found))
+    assert len({run.id for run in found}) == len(found) == taken
+    store.close()
 
 
 def test_a_worker_that_dies_at_a_word_to_the_store_is_taken_over_and_changes_nothing(tmp_path: Path, often: None) -> None:

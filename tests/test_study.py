@@ -193,6 +193,30 @@ def test_a_study_is_trained_once_and_read_from_its_store_and_from_its_rows(tiny:
     call("reproduce", "far", "--from", tmp_path / "out", "--device", "cpu").refused("--from trains nothing")
 
 
+def test_a_study_is_put_into_a_store_for_workers_and_read_from_there(tiny: Study, call: Call, tmp_path: Path) -> None:
+    words = ("reproduce", "far", "--size", "cpu", "--device", "cpu", "--store", tmp_path / "runs")
+    assert f"4 runs wait in {tmp_path / 'runs'}; on every machine" in call(*words, "--queue").err
+    assert not list(tmp_path.glob("runs/*/log.jsonl"))
+    assert "4 trained" in call("worker", tmp_path / "runs", "--device", "cpu", "--most", "2").err
+    done = call(*words, "--out", tmp_path / "out")
+    assert "4 runs, 4 of them finished" in done.err
+    assert len(read_rows(tmp_path / "out" / "results.jsonl")) == 2 * 2 * 2 * 3
+    assert "nothing is left to do" in call(*words, "--queue").err
+    more = call(*words[:-1], tmp_path / "more", "--queue", "--seeds", "3", "--have", tmp_path / "out")
+    assert "2 runs wait" in more.err  # the third seed of both arms
+
+
+def test_what_waits_says_the_precision_that_its_study_asks_for(
+    tiny: Study, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = replace(tiny, precision="fp32")
+    monkeypatch.setitem(registry._MAKERS[Study], "far", lambda: exact)
+    said = {
+        size: call("reproduce", "far", "--queue", "--size", size, "--store", tmp_path / size).err for size in ("gpu", "cpu")
+    }
+    assert {size: "--precision fp32" in words for size, words in said.items()} == {"gpu": True, "cpu": False}
+
+
 def test_a_users_own_study_is_trained_judged_drawn_and_read_like_ours(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

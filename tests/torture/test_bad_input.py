@@ -152,6 +152,12 @@ TYPED: list[tuple[str, ...]] = [
         (f"train plan.toml --queue {given}", "--queue trains nothing", given.split()[0])
         for given in ("--workers 2", "--precision bf16", "--open", "--json", "--track wandb", "--launch ray")
     ),
+    *(
+        (f"reproduce far --queue {given}", "--queue trains nothing", given.split()[0])
+        for given in ("--precision bf16", "--track wandb", "--out here", "--page here.md", "--from published", "--launch ray")
+    ),
+    ("reproduce --check --queue", "it takes no other option"),
+    *((f"worker runs --most {bad}", "--most", bad) for bad in ("0", "-1", "all", "1.5")),
     *((f"delay --survey {given}", "not for --survey") for given in ("--json", "--length 8", "--modules attn")),
     ("delay --survey --page ''", "--page", EMPTY),
     ("delay --survey --page empty", "--page is a file, and empty is a folder"),

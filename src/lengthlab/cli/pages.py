@@ -23,6 +23,15 @@ def say(text: str, err: bool = False) -> None:
     click.echo(visible(text), err=err)
 
 
+def say_queued(number: int, store: str, options: str = "") -> None:
+    """What is to be done where runs were put into a store; `options` that their workers need."""
+    if not number:
+        say(f"nothing is left to do in {store}: these runs are finished", err=True)
+        return
+    waits = "1 run waits" if number == 1 else f"{number} runs wait"
+    say(f"{waits} in {store}; on every machine that sees it: lengthlab worker {store}{options}", err=True)
+
+
 def tell(lines: str) -> None:
     """Lines of a card, as they are; in a terminal none is wider than it, and what goes on stands below its column."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 0

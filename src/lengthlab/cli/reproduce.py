@@ -15,7 +15,10 @@ from lengthlab.cli.pages import say
 from lengthlab.errors import require
 
 if TYPE_CHECKING:
+    import torch
+
     from lengthlab.experiments import Section, Study
+    from lengthlab.report.evidence import Wanted
     from lengthlab.report.results import Results
 
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     "--seeds", type=click.IntRange(1, 10_000), help="So many, from 0 on; if not given, the study's own, or all of --from."
 )
 @click.option("--check", is_flag=True, help="Say which committed pages differ from published rows; exit code 1 if any does.")
+@click.option("--queue", "queued", is_flag=True, help="Train nothing: put what is missing into the store, for workers.")
 @options.store
 @options.device
 @options.progress
@@ -54,7 +58,9 @@ if TYPE_CHECKING:
     help="Folder for page, figures, rows and provenance; one in the store if not given.",
 )
 @click.option("--page", type=options.Place(path_type=Path), help="Write the page as this file, its figures beside it.")
-def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, **given: Any) -> None:
+def reproduce(
+    name: str | None, size: str | None, parts: tuple[str, ...], seeds: int | None, check: bool, queued: bool, **given: Any
+) -> None:
     """A study: trained where something is missing, judged, shown, and written as page, figures and rows.
 
     NAME is one of ours (`lengthlab experiments` lists them and tells what they claim) or your own, my_study.py:STUDY. It says
@@ -66,6 +72,7 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
     lengthlab reproduce dat --part table2 --size paper
     lengthlab reproduce dat --from here/runs --from there/runs --out published/dat
     lengthlab reproduce far --seeds 3 --have published
+    lengthlab reproduce far --queue && lengthlab worker runs && lengthlab reproduce far
     lengthlab reproduce examples/my_study.py:STUDY
     lengthlab reproduce --check
 
@@ -76,7 +83,7 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
     asked = Asked(**given)
     if check:
         trains = (asked.device != "auto", asked.precision, asked.have, asked.track, asked.launch != "local")
-        others = (size, parts, seeds, *trains, asked.sources, asked.out, asked.page)
+        others = (size, parts, seeds, queued, *trains, asked.sources, asked.out, asked.page)
         require(not any(others), "--check compares committed pages with published rows: it takes no other option")
         kept = [study for study in studies().values() if study.page]
         check_pages([find_study(name)] if name else [study for study in kept if is_begun(study)] or kept)
@@ -87,6 +94,9 @@ def reproduce(name: str | None, size: str | None, parts: tuple[str, ...], seeds:
     for part in parts:
         study.section(part)
     sections = tuple(section for section in study.sections if section.name in parts)
+    if queued:
+        _queue(study, size, sections, seeds, asked)
+        return
     results = _read(study, size, sections, seeds, asked) if asked.sources else _train(study, size, sections, seeds, asked)
     show(results, asked, [section.name for section in sections], str(name))
 
@@ -124,19 +134,41 @@ def _read(study: Study, size: str | None, sections: tuple[Section, ...], seeds: 
 def _train(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> Results:
     from lengthlab.cli.reproduction import device_of, train
     from lengthlab.launch.cluster import cluster_named
-    from lengthlab.report.evidence import Wanted
     from lengthlab.report.results import gather
 
     cluster = cluster_named(asked.launch)
     device = device_of(cluster, asked.device)
     if device.type == "cuda":
         asked = replace(asked, precision=asked.precision or study.precision or None)
+    wanted = _wanted(study, size, sections, device)
+    out = asked.folder(study.name, wanted.size.name, *(section.name for section in sections))
+    found = train(wanted, seeds or study.seeds, device, asked, out, cluster)
+    return gather(study, wanted.size, wanted.sections, found)
+
+
+def _wanted(study: Study, size: str | None, sections: tuple[Section, ...], device: torch.device) -> Wanted:
+    """Of the size that is named, or the first that suits the device; without sections named, the usual ones."""
+    from lengthlab.report.evidence import Wanted
+
     suited = [each for each in study.sizes if not each.gpu or device.type == "cuda"]
     chosen = study.size(size) if size is not None else (suited or list(study.sizes))[0]
-    wanted = Wanted(study, chosen, sections or tuple(each for each in study.sections_at(chosen) if each.usual), typed())
-    out = asked.folder(study.name, chosen.name, *(section.name for section in sections))
-    found = train(wanted, seeds or study.seeds, device, asked, out, cluster)
-    return gather(study, chosen, wanted.sections, found)
+    return Wanted(study, chosen, sections or tuple(each for each in study.sections_at(chosen) if each.usual), typed())
+
+
+def _queue(study: Study, size: str | None, sections: tuple[Section, ...], seeds: int | None, asked: Asked) -> None:
+    from lengthlab.cli.pages import say_queued
+    from lengthlab.cli.reproduction import lacking
+    from lengthlab.device import device_named
+    from lengthlab.launch.queue import queue
+
+    asked_more = {"--precision": asked.precision, "--track": asked.track, "--out": asked.out, "--page": asked.page}
+    given = [option for option, value in (asked_more | {"--from": asked.sources}).items() if value]
+    given += ["--launch"] if asked.launch != "local" else []
+    require(not given, f"--queue trains nothing: it takes no {' or '.join(given)}")
+    wanted = _wanted(study, size, sections, device_named(asked.device))
+    _, runs = lacking(wanted, seeds or study.seeds, asked.have)
+    precision = study.precision if wanted.size.gpu else ""
+    say_queued(len(queue(runs, asked.store, asked.device)), asked.store, f" --precision {precision}" if precision else "")
 
 
 def show(results: Results, asked: Asked, parts: list[str], name: str) -> None:

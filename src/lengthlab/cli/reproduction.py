@@ -37,6 +37,17 @@ def device_of(cluster: Cluster | None, named: str) -> torch.device:
     return torch.device(cluster.device(named))
 
 
+def lacking(wanted: Wanted, seeds: int, have: Sequence[str]) -> tuple[Evidence, list[Run]]:
+    """The rows at hand, and the runs that they lack, each with every length at which one of its arms is measured."""
+    known = rows_at_hand(have, wanted, range(seeds))
+    there = {row.run[:SHORT] for row in known.rows}
+    every: dict[str, Run] = {}
+    for _, run in wanted.runs(range(seeds)):  # two arms may share a run, and be measured at different lengths
+        lengths = every[run.id].evaluate if run.id in every else ()
+        every[run.id] = replace(run, evaluate=tuple(dict.fromkeys((*lengths, *run.evaluate))))
+    return known, [run for run in every.values() if run.id[:SHORT] not in there]
+
+
 def train(
     wanted: Wanted, seeds: int, device: torch.device, asked: Asked, out: Path, cluster: Cluster | None = None
 ) -> Evidence:
@@ -48,13 +59,7 @@ def train(
     from lengthlab.report.publication import row_files, write_files
     from lengthlab.store import Store
 
-    known = rows_at_hand(asked.have, wanted, range(seeds))
-    there = {row.run[:SHORT] for row in known.rows}
-    every: dict[str, Run] = {}
-    for _, run in wanted.runs(range(seeds)):  # two arms may share a run, and be measured at different lengths
-        lengths = every[run.id].evaluate if run.id in every else ()
-        every[run.id] = replace(run, evaluate=tuple(dict.fromkeys((*lengths, *run.evaluate))))
-    runs = [run for run in every.values() if run.id[:SHORT] not in there]
+    known, runs = lacking(wanted, seeds, asked.have)
     before = {trace.run: trace.step_seconds for trace in read_traces(out) if trace.step_seconds is not None}
     steps = before | (_announce(runs, device, asked) if cluster is None else {})
 

@@ -8,7 +8,7 @@ import click
 
 from lengthlab.cli import options
 from lengthlab.cli.launch import train_plan
-from lengthlab.cli.pages import say
+from lengthlab.cli.pages import say_queued
 from lengthlab.errors import require
 
 
@@ -79,9 +79,4 @@ def _queue(plan: Path, overrides: tuple[str, ...], store: str, device: str) -> N
     from lengthlab.launch.queue import queue
     from lengthlab.spec.plan import read_plan
 
-    number = len(queue(read_plan(plan, overrides), store, device))
-    if not number:
-        say(f"nothing is left to do in {store}: these runs are finished", err=True)
-        return
-    waits = "1 run waits" if number == 1 else f"{number} runs wait"
-    say(f"{waits} in {store}; on every machine that sees it: lengthlab worker {store}", err=True)
+    say_queued(len(queue(read_plan(plan, overrides), store, device)), store)

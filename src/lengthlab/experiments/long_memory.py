@@ -115,10 +115,10 @@ On a GPU, one pilot of seed 100 that had 15 other samples, a sum mastered at twi
 1,000 more of settling), and the LSTM alone held still, not the embedding and the head: both right at n = 100, 1000, 4000,
 20,000 and 100,000 in 0.999, 0.990, 0.976, 0.923 (of 104 samples) and 0.850 (of 20); recall at 4000 in 0.984, the sum in 0.992.
 With 127 others, none of them in the last steps, and a sum that is mastered at four times the range: 0.999, 0.990, 0.933 and
-0.900 at n = 1000, 4000, 20,000 and 100,000, on the same seed and as many samples; at 20,000 the sum is right in 0.971 and recall
-in 0.962. With 511 others, which is the recipe now, 0.999, 0.990, 0.952 and 0.900, the sum in 0.952 at 20,000 and recall in 0.990;
-with 4,000 steps of settling as well 0.996, 0.992, 0.971 and 0.850, and with the embedding held still as well as the LSTM 0.999,
-0.983, 0.962 and 0.700. So recall has what it needs, and what is lost is the sum, as the first phase leaves it.
+0.900 at n = 1000, 4000, 20,000 and 100,000, on the same seed and as many samples; at 20,000 the sum is right in 0.971 and
+recall in 0.962. With 511 others, which is the recipe now: 0.999, 0.990, 0.952 and 0.900, at 20,000 the sum in 0.952 and recall
+in 0.990; with 4,000 steps of settling as well 0.996, 0.992, 0.971 and 0.850, and with the embedding held still as well as the
+LSTM 0.999, 0.983, 0.962 and 0.700. So what is lost at 20,000 is the sum more than recall, as the first phase leaves it.
 """
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from threading import Event, Thread
 from time import monotonic, sleep
 
@@ -59,11 +60,15 @@ class ClaimingWorker:
         trust: bool = False,
         say: Callable[[str], None] = lambda line: None,
         only: Collection[str] | None = None,
+        most: int | None = None,
     ) -> None:
-        """`only`: the folders of the store that it works on; all of them if it is not told."""
+        """`only`: the folders of the store that it works on; all of them if it is not told. `most`: so many runs side by side,
+        however much room a GPU has.
+        """
         self.store = store if isinstance(store, LeasedStore) else leased_store(store)
         self.device, self.precision, self.me = device, precision, me
         self.trust, self.say, self.only, self.tally = trust, say, only, Tally()
+        self.most = most or inf
         self._leases, self._place = Leases(me, monotonic), self.store.place
         self._random = random.Random(me.id)
         self._over: set[str] = set()
@@ -115,7 +120,8 @@ class ClaimingWorker:
     def _more(self, inside: int) -> Sequence[Run]:
         """A run of which this worker has the lease now, for the engine, which has room for one; none if there is none."""
         self._give_back()
-        if inside and (self.device.type != "cuda" or monotonic() < self._next_look):
+        full = inside >= (self.most if self.device.type == "cuda" else 1)
+        if full or (inside and monotonic() < self._next_look):
             return []
         if not self._waiting:
             self._others = 0
