@@ -86,6 +86,7 @@ pages: .venv/demo
 	$(BIN)/lengthlab reproduce passkey --from published --size cpu --page docs/long-memory/passkey-cpu.md
 	$(BIN)/lengthlab reproduce needles --from published --size gpu --page docs/long-memory/needles.md
 	$(BIN)/lengthlab reproduce needles --from published --size cpu --page docs/long-memory/needles-cpu.md
+	$(BIN)/lengthlab reproduce variable-tracking --from published --size gpu --page docs/long-memory/variable-tracking.md
 	$(BIN)/lengthlab reproduce variable-tracking --from published --size cpu --page docs/long-memory/variable-tracking-cpu.md
 	$(BIN)/lengthlab reproduce long-memory --from published --size cpu --page docs/long-memory/long-memory-cpu.md
 	$(BIN)/lengthlab reproduce hints --from published --size cpu --page docs/other-tasks/hints-cpu.md

@@ -40,7 +40,6 @@ from lengthlab.models.attention import hierarchical as hierarchical_file
 from lengthlab.models.attention.chunks import Chunks, Page, choose
 from lengthlab.models.layout import Documents
 from lengthlab.models.outline import outline
-from lengthlab.models.recurrence import lstm as lstm_file
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase, Schedule
@@ -456,14 +455,6 @@ def test_attention_that_begins_silent_adds_nothing_at_first() -> None:
     attend.register_forward_hook(lambda module, inputs, out: added.append(out))
     network(tokens(2, 18))
     assert not added[0].any()
-
-
-def test_an_lstm_reads_a_long_sequence_in_pieces_as_at_once() -> None:
-    """cuDNN refuses 65,536 tokens in one call."""
-    module, x_BTD = drawn(Lstm(layers=2).build(WIDTH)), numbers(2, 30, WIDTH)
-    at_once = gradients(module, module(x_BTD))
-    with set_to(lstm_file, STEPS=7):
-        torch.testing.assert_close(gradients(module, module(x_BTD)), at_once)
 
 
 # Local attention

@@ -42,7 +42,7 @@ from lengthlab.models import (
 )
 from lengthlab.models.layout import Documents, Layout
 from lengthlab.models.outline import outline
-from lengthlab.models.recurrence import recurrence
+from lengthlab.models.recurrence import recurrence, torch_cell
 from lengthlab.models.recurrence.delta import walk_delta
 from lengthlab.registry import registered
 from lengthlab.spec.plan import read_plan
@@ -246,6 +246,23 @@ def test_reading_in_pieces_equals_reading_at_once(name: str, cuts: list[int]) ->
     assert same(made(x_BTD), whole_BTD)
     assert all(same(one, other) for one, other in zip(state, after, strict=True))
     assert numbers_in(after) == numbers_in(made.read(x_BTD[:, :1], None)[1])
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_of_pytorchs_is_called_several_times_for_a_long_sequence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN refuses 65,536 tokens in one call."""
+    made, x_BTD = built(name), stream(30).requires_grad_()
+    leaves, sizes = [x_BTD, *made.parameters()], []
+    made.cell.register_forward_pre_hook(lambda cell, inputs: sizes.append(inputs[0].shape[1]))
+    reads = [made.read(x_BTD, None)]
+    monkeypatch.setattr(torch_cell, "LONGEST", 7)
+    reads.append(made.read(x_BTD, None))
+    (one_BTD, state), (other_BTD, after) = reads
+    assert sizes == [30, 7, 7, 7, 7, 2]
+    assert same(one_BTD, other_BTD)
+    assert all(same(one, other) for one, other in zip(state, after, strict=True))
+    for one, other in zip(*(torch.autograd.grad(out_BTD.sum(), leaves) for out_BTD, _ in reads), strict=True):
+        assert same(one, other)
 
 
 @every

@@ -369,7 +369,12 @@ def test_the_page_tells_how_training_went() -> None:
     rows = rows_of("far", "cpu")
     runs = sorted({(row.seed, row.run) for row in rows})
     traces = [TrainingTrace(run, 1_000, 300, [800, None][seed]) for seed, run in runs]
-    assert "| – | 1,000 | 300 | 500; 1 of 2 to the end | – |" in markdown(page_of("far", "cpu", rows, traces))
+    page = markdown(page_of("far", "cpu", rows, traces))
+    assert "| steps | opened | plateau | n=10 (1×) |" in page  # what is known of no arm is no column
+    assert "| 1,000 | 300 | 500; 1 of 2 to the end | **0.950** |" in page
+    timed = markdown(page_of("far", "cpu", rows, [replace(traces[0], step_seconds=0.003), *traces[1:]]))
+    assert "| plateau | ms a step |" in timed
+    assert ("*Ms a step*" in page, "*Ms a step*" in timed) == (False, True)
     sized = [replace(trace, parameters=1_234) for trace in traces]
     assert "| 1,234 | 1,000 | 300 |" in markdown(page_of("far", "cpu", rows, sized))
     timed = [replace(trace, step_seconds=0.002) for trace in traces]

@@ -16,9 +16,9 @@ def test_chunks_equal_the_walk_over_sixteen_thousand_tokens(name: str) -> None:
     assert same(slow_BTD, fast_BTD, 1e-3)
 
 
-@pytest.mark.parametrize("name", ["mamba2", "gated-deltanet", "mlstm", "deltaproduct"])
+@pytest.mark.parametrize("name", ["mamba2", "gated-deltanet", "mlstm", "deltaproduct", "lstm", "gru", "rnn"])
 @torch.no_grad()
-def test_chunks_equal_the_walk_where_sixteen_bits_of_an_index_end(name: str) -> None:
+def test_what_is_read_at_once_equals_the_walk_where_sixteen_bits_of_an_index_end(name: str) -> None:
     made, x_BTD = built(name, torch.float32), stream(2**17, size=1, dtype=torch.float32)
     state = None
     for piece_BTD, fast_BTD in zip(x_BTD.split(2**14, dim=1), made(x_BTD).split(2**14, dim=1), strict=True):

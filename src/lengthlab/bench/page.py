@@ -21,7 +21,7 @@ FLOOR_NOTE = (
     " tokens that some answer depends on."
 )
 READING_NOTE = (
-    "A long sequence is read in pieces, of 4,096 tokens on a GPU and 1,024 on a CPU; memory is what that took at its peak"
+    "A long sequence is read in pieces, of 32,768 tokens on a GPU and 1,024 on a CPU; memory is what that took at its peak"
     " beyond the weights: of the GPU, or of the process on a CPU. The transformer, whose attention reads everything, is read"
     " less far: its work grows with the square of the length. So is the LSTM alone, which walks."
 )
@@ -42,7 +42,7 @@ def _blocks(findings: Findings) -> Iterator[Block]:
     if findings.of("guard"):
         yield from (Heading(PARTS["guard"]), _guards(findings))
     if findings.of("reading"):
-        yield from (Heading(PARTS["reading"]), _readings(findings), Text(prose(READING_NOTE)))
+        yield from (Heading(PARTS["reading"]), _readings(findings), Text(prose(f"{READING_NOTE}{_growth(findings)}")))
     for remark in _remarks(findings):
         yield Text(prose(remark))
     yield Text(_origin(findings))
@@ -99,6 +99,19 @@ def _readings(findings: Findings) -> Table:
             (case, *(cell for way, pace in zip(ways, seconds, strict=True) for cell in (pace, _mebibytes(by_way.get(way)))))
         )
     return Table(("one sample of", *(f"{way}, {unit}" for way in ways for unit in ("s", "MiB"))), tuple(rows))
+
+
+def _growth(findings: Findings) -> str:
+    """By how much memory grows from the shortest to the longest sequence of each model."""
+    measured = sorted(findings.of("reading"), key=lambda each: each.samples)
+    by_way = {way: [each for each in measured if each.way == way] for way in ways_of(measured)}
+    told = [
+        f"{way}, {own[-1].samples / own[0].samples:g} times as many tokens as {own[0].case}, "
+        f"{own[-1].memory / own[0].memory:.2f} times the memory"
+        for way, own in by_way.items()
+        if len(own) > 1 and own[0].memory
+    ]
+    return f" From the shortest to the longest: {'; '.join(told)}." if told else ""
 
 
 def _rate(measurement: Measurement | None) -> str:

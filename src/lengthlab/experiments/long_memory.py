@@ -150,7 +150,7 @@ SMALL = (DELAYED, END_TO_END)
 
 LONG_MEMORY = Study(
     name="long-memory",
-    title="State and recall over a hundred thousand pairs",
+    title="State and recall over a long memory",
     question="How far does one model keep the paper's two skills if its attention reads a few chunks alone?",
     run=run,
     sizes=(GPU, CPU),

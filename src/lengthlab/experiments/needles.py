@@ -57,7 +57,7 @@ def run(arm: Arm, size: str) -> Run:
 NEEDLES = Study(
     name="needles",
     title="Needles in noise",
-    question="How far back are two of six needles found by their names?",
+    question="In how long a text are needles found by their names?",
     run=run,
     sizes=(GPU, CPU),
     sections=(

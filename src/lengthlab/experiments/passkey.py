@@ -1,7 +1,7 @@
 """A passkey in noise: found again millions of tokens later, after training on a thousand.
 
 Claim: an LSTM with hierarchical sparse attention, trained on 128…1,024 tokens, has all five digits right in at least 0.99 of
-the samples at 1,024, 4,096, 65,536, 1,048,576 and 4,194,304 tokens: as the authors', where chunks overlap, and, once more,
+the samples at 1,024, 4,096, 65,536, 1,048,576 and 4,194,304 tokens: as it is, where chunks overlap, and, once more,
 where it is trained twice as long; each judged by itself. A small one, trained on 32…256 tokens on two cores, has them right in
 0.95 at 65,536.
 
@@ -23,9 +23,8 @@ first 800 steps, on seed 100, the loss went from 0.001 to 1.5 and stayed there.
 Cost: 9 runs a seed of 1,500 steps of 65,536 tokens, one of them of 3,000 (gpu), 8 more with `--part recurrences`; 3 small ones
 a seed of 1,000 steps, one to three minutes each on one core (cpu). Of 1,048,576 and 4,194,304 tokens, 20 samples are read side
 by side. `--part farther` measures the LSTM that is trained longer, and Mamba-2 with chunks that overlap, at 16,777,216 tokens
-(5 samples); `--part farthest` Mamba-2 with hierarchical sparse attention, the authors' model but for the overlap, at
-67,108,864 (one sample). Measured beside other work on one H200, three seeds at a time in three processes: 50 seconds and 340
-of Mamba-2, 340 of the LSTM at 16,777,216; of four times as many tokens the LSTM is not asked.
+(5 samples); `--part farthest` Mamba-2 at 67,108,864 (one sample). Measured beside other work on one H200, three seeds at a time
+in three processes: 50 seconds and 340 of Mamba-2, 340 of the LSTM at 16,777,216; of four times as many it is not asked.
 Command: lengthlab reproduce passkey
 """
 
@@ -95,8 +94,8 @@ def _found(words: str, arm: Arm, section: str, aside: str = "") -> Claim:
 
 PASSKEY = Study(
     name="passkey",
-    title="A passkey, millions of tokens later",
-    question="How far back is a passkey found that was read once?",
+    title="A passkey in noise",
+    question="In how long a text is a passkey found that was read once?",
     run=run,
     sizes=(GPU, CPU),
     sections=(

@@ -153,6 +153,8 @@ def samples_told(rows: Iterable[Row], each: str = "a cell") -> str:
 
     >>> samples_told([Row(5, "all", 90, 100), Row(10, "all", 90, 100), Row(20, "all", 9, 10)])
     '100 samples a cell, but 10 at n = 20'
+    >>> samples_told([Row(5, "all", 90, 100), Row(10, "all", 90, 100), Row(2000, "all", 9, 20), Row(9000, "all", 9, 10)])
+    '100 samples a cell, but 20 at n = 2,000 and 10 at n = 9,000'
     >>> samples_told([Row(5, "all", 90, 100), Row(5, "answer", 90, 100), Row(5, "result", 9, 10)])
     '100 samples a cell, 10 of result'
     """
@@ -161,8 +163,9 @@ def samples_told(rows: Iterable[Row], each: str = "a cell") -> str:
     by_total: dict[int, set[int]] = {}
     for row in [row for row in found if row.question == ALL] or found:
         by_total.setdefault(row.total, set()).add(row.length)
-    others = {total: ", ".join(map(str, sorted(by_total[total]))) for total in sorted(by_total) if total != usual}
-    exceptions = " and ".join(f"{total:,} at n = {lengths}" for total, lengths in others.items())
+    others = sorted((total for total in by_total if total != usual), key=lambda total: min(by_total[total]))
+    told = [f"{total:,} at n = {', '.join(f'{length:,}' for length in sorted(by_total[total]))}" for total in others]
+    exceptions = " and ".join(filter(None, ("; ".join(told[:-1]), *told[-1:])))
     mixed = any(by_total[total] & by_total[usual] for total in others)
     apart = "; where runs of one setting differ in that, the mean is of those with the usual number" if mixed else ""
     return f"{usual:,} samples {each}{_fewer_told(found)}" + (f", but {exceptions}{apart}" if others else "")

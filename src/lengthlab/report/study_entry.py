@@ -11,6 +11,8 @@ from lengthlab.report.results import Results
 GROUPS = 3
 """Arms stand in groups by their training where there are no more trainings than this."""
 FACTS = ("parameters", "steps", "opened", "plateau", "ms a step")
+NOT_KNOWN = "–"
+"""A fact that no arm of a section has is no column."""
 
 
 def entry_of(results: Results, section: Section, arm: Arm, questions: Sequence[str]) -> Entry:
@@ -21,8 +23,8 @@ def entry_of(results: Results, section: Section, arm: Arm, questions: Sequence[s
     own = {column: word for column, word in (("task", arm.task), ("model", arm.model)) if column not in shared}
     names = ({} if _told(arms) else {"arm": str(arm)}) | own | about | dict(arm.about) | {"training": arm.training}
     series = tuple(results.series(arm, question, section) for question in questions)
-    traced = any(results.traces(other) for other in arms)
-    facts = tuple(zip(FACTS, _facts(results, arm), strict=True)) if traced else ()
+    told = {fact for other in arms for fact, word in _facts(results, other) if word != NOT_KNOWN}
+    facts = tuple((fact, word) for fact, word in _facts(results, arm) if fact in told)
     trainings = {other.training for other in arms}
     return Entry(tuple(names.items()), series, facts, arm.training if len(trainings) <= GROUPS else "")
 
@@ -39,19 +41,20 @@ def _told(arms: Sequence[Arm]) -> bool:
     return all(arm.about for arm in arms) and len(said) == len(arms)
 
 
-def _facts(results: Results, arm: Arm) -> list[str]:
+def _facts(results: Results, arm: Arm) -> list[tuple[str, str]]:
     """How many numbers it learns, steps, when all was on, and how long its loss stayed up; a seed that never learned is counted
     apart.
     """
     traces = results.traces(arm)
     if not traces:
-        return ["–"] * len(FACTS)
+        return [(fact, NOT_KNOWN) for fact in FACTS]
     plateaus = [trace.plateau_steps for trace in traces if trace.plateau_steps is not None]
     rest = len(traces) - len(plateaus)
     never = f"{rest} of {len(traces)} to the end" if rest else ""
     steps, opened = _mean([trace.steps for trace in traces]), _mean([trace.opened for trace in traces])
     sizes = [trace.parameters for trace in traces if trace.parameters is not None]
-    return [_mean(sizes) or "–", steps, opened, "; ".join(filter(None, (_mean(plateaus), never))), _cost(results, arm)]
+    plateau = "; ".join(filter(None, (_mean(plateaus), never)))
+    return list(zip(FACTS, (_mean(sizes) or NOT_KNOWN, steps, opened, plateau, _cost(results, arm)), strict=True))
 
 
 def _mean(numbers: Sequence[int]) -> str:
@@ -61,5 +64,5 @@ def _mean(numbers: Sequence[int]) -> str:
 def _cost(results: Results, arm: Arm) -> str:
     own, beside = results.step_seconds([arm]), results.beside_baseline(arm)
     if own is None:
-        return "–"
+        return NOT_KNOWN
     return f"{1000 * own:.2f}" + (f" (×{beside:.2f})" if beside else "")

@@ -107,6 +107,7 @@ def _meanings(results: Results) -> Words:
 
 
 def _facts_explained(results: Results) -> Words:
+    timed = results.step_seconds(results.study.arms) is not None
     beside = results.baseline_seconds is not None
     cost = f"; in brackets, how many times that of “{_baseline(results)}” on the same kind of machine" if beside else ""
     return (
@@ -118,8 +119,8 @@ def _facts_explained(results: Results) -> Words:
         ": the step at which everything was on. ",
         Span("Plateau", "emphasis"),
         f": joint steps until the training loss had come below {LEARNED}. ",
-        Span("Ms a step", "emphasis"),
-        f": with everything on, timed alone{cost}. Means over seeds.",
+        *((Span("Ms a step", "emphasis"), f": with everything on, timed alone{cost}. ") if timed else ()),
+        "Means over seeds.",
     )
 
 

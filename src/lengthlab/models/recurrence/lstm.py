@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +18,7 @@ from lengthlab.errors import require_whole
 from lengthlab.models.layout import PLAIN, Documents, Layout, pick
 from lengthlab.models.recurrence.recurrence import Recurrence, State
 from lengthlab.models.recurrence.scan import LstmScan
-
-STEPS = 2**15
-"""Tokens in one call at the most: cuDNN refuses 2^16."""
+from lengthlab.models.recurrence.torch_cell import read_in_calls
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,8 @@ class _Lstm(Recurrence):
         return x_BTD, (h_LBD, c_LBD)
 
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        pieces = []
-        for piece_BTD in torch.split(x_BTD, STEPS, dim=1):
-            out_BTD, state = self.cell(piece_BTD, state)
-            pieces.append(out_BTD)
-        assert state is not None
-        return (pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)), state
+        out_BTD, after = read_in_calls(self.cell, x_BTD, state)
+        return out_BTD, cast(State, after)
 
     def forward(self, x_BTD: Tensor, layout: Layout = PLAIN) -> Tensor:
         if layout.documents is not None:

@@ -5,6 +5,8 @@ Shapes: B samples, T tokens, D width, G gates times width.
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,6 +15,15 @@ from lengthlab.models.recurrence.recurrence import Recurrence, State
 
 LONGEST = 2**15
 """Tokens in one call: cuDNN refuses 65,536."""
+
+
+def read_in_calls(cell: nn.RNNBase, x_BTD: Tensor, state: object) -> tuple[Tensor, object]:
+    """What the cell says of a sequence of any length, and the state after it, in PyTorch's form."""
+    out = []
+    for some_BTD in torch.split(x_BTD, LONGEST, dim=1):
+        some_BTD, state = cell(some_BTD, state)
+        out.append(some_BTD)
+    return (out[0] if len(out) == 1 else torch.cat(out, dim=1)), state
 
 
 class TorchCell(Recurrence):
@@ -36,10 +47,6 @@ class TorchCell(Recurrence):
         return torch.stack(out, dim=1), (h_BD,)
 
     def read(self, x_BTD: Tensor, state: State | None) -> tuple[Tensor, State]:
-        h_1BD = None if state is None else state[0][None].contiguous()
-        out = []
-        for some_BTD in torch.split(x_BTD, LONGEST, dim=1):
-            some_BTD, h_1BD = self.cell(some_BTD, h_1BD)
-            out.append(some_BTD)
-        assert h_1BD is not None
-        return torch.cat(out, dim=1), (h_1BD[0],)
+        before_1BD = None if state is None else state[0][None].contiguous()
+        out_BTD, after_1BD = read_in_calls(self.cell, x_BTD, before_1BD)
+        return out_BTD, (cast(Tensor, after_1BD)[0],)
