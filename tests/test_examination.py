@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import end_to_end
 from lengthlab.store import Store
 from lengthlab.store.folder import TRACEBACK
-from lengthlab.tasks import Addition, ModuloRecall
+from lengthlab.tasks import Addition, ModuloRecall, coin_flips_rule
 from lengthlab.training import examination, outlook, train
 from lengthlab.training.examination import examine
 from lengthlab.training.forecast import Forecast
@@ -78,6 +79,15 @@ def test_a_table_of_ours_is_refused_where_it_will_be_measured_further(positions:
     assert examine_model(run_of(model, evaluate=(47,)), CPU) == ""
     with pytest.raises(LabError, match="its positions end at 100 tokens, and length 48, where it is to be measured, has 101"):
         examine_model(run_of(model, evaluate=(48,)), CPU)
+
+
+def test_the_longest_sample_that_is_measured_has_to_fit_where_samples_of_a_length_differ() -> None:
+    """A trace of six flips has 246 tokens at the most, of which the last is not read; the first one drawn has fewer."""
+    for table, fits in ((244, False), (245, True)):
+        model = lstm(width=8, position_ids=table)
+        run = Run(coin_flips_rule("trace"), model, end_to_end(2), lengths=(1, 2), batch=4, evaluate=(6,))
+        with nullcontext() if fits else pytest.raises(LabError, match="end at 244 tokens, and length 6, .* has 245"):
+            examine_model(run, CPU)
 
 
 def test_position_ids_that_nothing_reads_are_said_and_trained_all_the_same() -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForMaskedLM
 
 from command import Call
 from lengthlab.cli.finetune import tell
@@ -51,6 +54,31 @@ def test_a_folder_that_is_no_whole_model_is_refused(tune: Call, lm: Path, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
+def test_weights_of_another_model_are_refused(tune: Call, lm: Path, tmp_path: Path) -> None:
+    """The library would draw what it does not find, and say so where nobody looks."""
+    renamed = shutil.copytree(lm, tmp_path / "renamed") / "model.safetensors"
+    save_file({f"other.{name}": tensor for name, tensor in load_file(renamed).items()}, renamed, {"format": "pt"})
+    told = "config.json is not that of the weights beside it: of LlamaForCausalLM, they lack lm_head.weight, "
+    tune(model=renamed.parent, form="direct", test="5").refused(told, "more")
+    narrower = shutil.copytree(lm, tmp_path / "narrower") / "config.json"
+    narrower.write_text(narrower.read_text().replace('"intermediate_size": 32', '"intermediate_size": 24'))
+    tune(model=narrower.parent, form="direct", test="5").refused(
+        "is not that of the weights beside it: of LlamaForCausalLM, they lack model.layers.0.mlp.down_proj.weight, "
+    )
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_model_that_sees_what_it_is_to_say_is_refused(tune: Call, lm: Path, tmp_path: Path) -> None:
+    masked = shutil.copytree(lm, tmp_path / "masked")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        bert = BertForMaskedLM(BertConfig(vocab_size=400, initializer_range=0.5, **sizes))
+    bert.save_pretrained(masked)
+    tune(model=masked, form="direct", test="5").refused("what BertLMHeadModel says after a token depends on the next one")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_an_unknown_rule_and_one_that_does_not_end_are_refused(tune: Call, tmp_path: Path) -> None:
     tune("coin-flip").refused("there is no rule 'coin-flip'; did you mean 'coin-flips'?")
     (tmp_path / "my_rule.py").write_text(FOREVER)
@@ -61,6 +89,9 @@ def test_an_unknown_rule_and_one_that_does_not_end_are_refused(tune: Call, tmp_p
 def test_a_trace_that_is_longer_than_the_table_of_positions_is_refused(tune: Call, tmp_path: Path) -> None:
     tune("addition", form="rule", test="5").refused("the table of positions", "200", "addition, trace, n = 5")
     tune(form="direct", lengths="1-2", test="2,90").refused("coin-flips, direct, n = 90", "200")
+    # Of two flips, the first sample that is asked has 1,038 tokens, and the longest of a hundred 1,096.
+    wide = save_small_lm(tmp_path / "wide", table=1_060, layers=1, width=16)
+    tune(model=wide, form="rule", lengths="1-1", test="2").refused("coin-flips, trace, n = 2 takes 1,096 tokens", "1,060")
     assert not (tmp_path / "runs").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ import torch
 from lengthlab.errors import LabError
 from lengthlab.inspection.task_check import check_task
 from lengthlab.registry import registered
+from lengthlab.spec.toml import make
 from lengthlab.tasks import (
+    HELPERS,
     IGNORE,
     Addition,
     CarryOnly,
@@ -261,3 +264,21 @@ def test_helpers_mix_with_their_main_tasks_and_labels_with_what_is_said() -> Non
         assert check_task(task, longest=10).holds, task.name
     assert Mixture((Addition(), NoCarry(), CarryOnly())).vocabulary == Addition().vocabulary + 3
     assert {"successor", "subsequence", "no-carry", "running-sum"} <= set(registered(Task))
+
+
+@pytest.mark.parametrize("name", list(HELPERS))
+def test_the_main_task_of_a_helper_is_named_or_described_in_a_file(name: str) -> None:
+    letters = "unique" if name == "subsequence" else "repeated"
+    described = make(Task, {"name": name, "of": {"name": "copy", "letters": letters, "alphabet": 30}})
+    assert described.of == Copy(letters=letters, alphabet=30)
+    if name != "repetitive":  # for which letters have to be repeated
+        assert make(Task, {"name": name, "of": "copy"}).of == Copy()
+    with pytest.raises(LabError, match="of"):
+        make(Task, {"name": name, "of": 5})
+
+
+def test_so_is_that_of_a_users_own_helper(tmp_path: Path) -> None:
+    """A field that is inherited is looked up where it was written."""
+    text = "from dataclasses import dataclass\nfrom lengthlab.tasks import Successor\n\n@dataclass(frozen=True)\n"
+    (tmp_path / "my_helper.py").write_text(f"{text}class Next(Successor):\n    name = 'next'\n")
+    assert make(Task, {"name": "my_helper.py:Next", "of": {"name": "reverse"}}, tmp_path).of == Reverse()

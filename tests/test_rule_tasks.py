@@ -18,11 +18,13 @@ from torch import Tensor, nn
 from command import Call
 from lengthlab.errors import LabError
 from lengthlab.evaluation.rule_answers import rule_answers
+from lengthlab.experiments.rule_adaptation import KNOWN, NEW
 from lengthlab.inspection import check_task
 from lengthlab.models import Learned, lstm, transformer
 from lengthlab.rules import EXERCISES, FORMS, Rule, Wording, read_words, vocabulary
 from lengthlab.rules.many import write_many
 from lengthlab.rules.page import NotTogether
+from lengthlab.rules.program import numbered_rule
 from lengthlab.rules.wording import Form
 from lengthlab.spec.plan import read_plan
 from lengthlab.spec.run import Run
@@ -247,6 +249,21 @@ def test_programs_that_are_held_out_are_measured_and_never_trained_on() -> None:
     }
     assert (len(drawn["trained"]), len(drawn["measured"])) == (3, 2)
     assert not drawn["trained"] & drawn["measured"]
+
+
+def test_no_program_has_two_numbers_and_none_that_is_new_was_trained_on() -> None:
+    """As many as the study of rules has; a program whose lists have changed places is no other one."""
+    programs = [numbered_rule(number)[0] for number in range(1_200)]
+    alike = [min(each.lines, each.mirrored.lines) for each in programs]
+    assert len(set(alike)) == len(programs)
+    assert [numbered_rule(number)[0] for number in (0, 3, 999)] == [programs[number] for number in (0, 3, 999)]
+    known, new = (set(alike[first:last]) for first, last in ((0, KNOWN), (KNOWN, KNOWN + NEW)))
+    assert (len(known), len(new), len(known & new)) == (KNOWN, NEW, 0)
+
+
+def test_more_programs_than_have_numbers_are_refused() -> None:
+    with pytest.raises(LabError, match="first, programs and held come to 65,537, and 65,536 have numbers"):
+        RulePrograms(first=60_000, programs=5_000, held=537)
 
 
 @pytest.mark.parametrize("rule", ["coin-flips", "digit-sum"])

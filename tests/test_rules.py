@@ -282,13 +282,16 @@ def test_a_text_that_is_no_rule_is_refused(source: str, told: str) -> None:
     [
         (
             "    while xs:\n        n = 1\n    return n",
-            "line 2 (`while xs:`): the loop does not end: 5,000 turns in 10,000 steps",
+            "line 2 (`while xs:`): the loop is not over after 10,000 steps, in its turn 5,000",
         ),
         (
             "    while xs:\n        n = 0\n        while n < 3:\n            n += 1\n    return n",
-            "line 2 (`while xs:`): the loop does not end",
+            "line 2 (`while xs:`): the loop is not over after 10,000 steps",
         ),
-        ("    for x in xs:\n        xs.append(x)\n    return 1", "line 2 (`for x in xs:`): the loop does not end"),
+        (
+            "    for x in xs:\n        xs.append(x)\n    return 1",
+            "line 2 (`for x in xs:`): the loop is not over after 10,000 steps",
+        ),
         (
             "    for i in range(10000000000):\n        n = 1\n    return n",
             "line 2 (`for i in range(10000000000):`): 10,000,000,000 turns",
@@ -415,7 +418,7 @@ def test_a_rule_of_ones_own_is_read_and_not_run(tmp_path: Path, call: Call) -> N
     assert {json.loads(line)["turns"] for line in out.read_text().splitlines()} == {3}
     out.unlink()
     call("rules", "data", "--task", f"{tmp_path}/own.py:forever", *options).refused(
-        "line 2 (`while xs:`): the loop does not end"
+        "line 2 (`while xs:`): the loop is not over after 10,000 steps"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["own.py"]
     call("rules", "data", "--task", f"{tmp_path}/own.py:even", *options).refused("no function is called 'even'", "'evens'?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,6 +50,21 @@ def test_a_rule_is_learned(pretrained: Path, tmp_path: Path) -> None:
     assert not any(before)
     assert sum(answer.answer for answer in answers) >= 17
     assert sum(answer.turns_off == 0 for answer in answers) >= 17
+
+
+def test_all_weights_of_a_model_that_is_kept_in_sixteen_bits_are_trained(pretrained: Path, tmp_path: Path) -> None:
+    """At a rate whose steps sixteen bits cannot tell: kept in bf16, most weights would not move at all."""
+    halved = tmp_path / "halved"
+    shutil.copytree(pretrained, halved)
+    model = AutoModelForCausalLM.from_pretrained(pretrained, dtype=torch.bfloat16)
+    model.save_pretrained(halved)
+    text = list(rows("coin-flips", "scratchpad", (1, 2), 40))
+    learned = finetune(read_language_model(halved), text, Recipe(0, 2, 16, 1e-5), tmp_path / "work", torch.device("cpu"))
+    before = {name: weight.float() for name, weight in model.named_parameters() if weight.dim() > 1 and "embed" not in name}
+    after = dict(learned.model.named_parameters())
+    assert all(after[name].dtype == torch.float32 for name in before)
+    still = [(weight == after[name]).float().mean().item() for name, weight in before.items()]
+    assert max(still) < 0.2
 
 
 def start(store: Path, *words: object) -> subprocess.Popen[str]:

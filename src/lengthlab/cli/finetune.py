@@ -71,7 +71,7 @@ def finetune(
     form, place = ALSO.get(form, form), device_named(device)
     recipe = _recipe(**given)
     check_place(Path(store), "store")
-    rows, lm = prepared(model, task, form, lengths, samples, test, recipe.seed)
+    rows, lm = prepared(model, task, form, lengths, samples, (test, test_samples), recipe.seed)
     content = content_of(lm, task, form, lengths, samples, recipe)
     folder = Folder(Path(store) / hash_of(content))
     with folder.lock(), redirect_stdout(sys.stderr):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from torch import nn
 
 from lengthlab.errors import require
+from lengthlab.evaluation.accuracy import evaluation_set
+from lengthlab.evaluation.samples import USUAL, samples_at
 from lengthlab.models.attention.positions import Untouched
 from lengthlab.models.attention.randomized import RandomizedPositions
 from lengthlab.models.attention.softmax import _Attention
@@ -82,7 +84,11 @@ def _check_ids(run: Run, largest: int, far: int) -> None:
 
 
 def _check_tokens(run: Run, tokens: int, far: int) -> None:
+    """Where samples of a length have unequally many tokens, by those that it will be measured on."""
     limit = token_limit(run.blueprint)
+    if limit is not None and tokens <= limit and run.task.tokens(far) is None:
+        drawn = evaluation_set(run.task, far, samples_at(USUAL, run.task, far))
+        tokens = max(tokens, *(batch.tokens_BT.shape[1] - 1 for batch in drawn))
     told = f"its positions end at {limit} tokens, and length {far}, where it is to be measured, has {tokens}"
     raised = f"raise {_named(run.blueprint, limit)}, or measure less far"
     require(limit is None or tokens <= limit, f"model '{run.model.name}': {told}: {raised}")

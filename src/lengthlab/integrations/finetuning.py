@@ -80,7 +80,8 @@ def finetune(
     kept = folder / MODEL
     if kept.is_dir():
         return LanguageModel(lm.path, _read(lm, recipe, kept).to(device), lm.tokenizer)
-    model = _with_lora(lm.model, recipe) if recipe.rank else lm.model
+    # All weights move by less than 16 bits can tell, so that they are kept in fp32; a GPU takes its steps in bf16 all the same.
+    model = _with_lora(lm.model, recipe) if recipe.rank else lm.model.float()
     data = Rows(lm, rows)
     with quiet():
         arguments = _arguments(recipe, folder, len(data), device)

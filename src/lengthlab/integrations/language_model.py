@@ -103,11 +103,30 @@ def read_language_model(path: Path) -> LanguageModel:
     require(
         tokenizer.eos_token_id is not None, f"the tokenizer of {path} has no token that ends a text (eos_token): give it one"
     )
-    model = _loaded(AutoModelForCausalLM, path, "is no causal language model that can be read", dtype="auto")
+    problem, config = "is no causal language model that can be read", f"{path / 'config.json'}"
+    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # which are refused below
+    model, found = _loaded(AutoModelForCausalLM, path, problem, dtype="auto", **told)
+    others = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
+    kind = type(model).__name__
+    require(
+        not others, f"{config} is not that of the weights beside it: of {kind}, they lack {_some(others)}, or have another size"
+    )
+    require(not _looks_ahead(model), f"{path} {problem}: what {kind} says after a token depends on the next one")
     rows, tokens = model.get_input_embeddings().num_embeddings, len(tokenizer)
     fits = tokens <= rows
     require(fits, f"{path}: its tokenizer has {tokens:,} tokens, its model {rows:,}: they are not of one model")
     return LanguageModel(path, model, tokenizer)
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:2])}{f' and {len(names) - 2:,} more' if len(names) > 2 else ''}"
+
+
+@torch.no_grad()
+def _looks_ahead(model: Any) -> bool:
+    """Whether what is said after a token depends on the next one."""
+    first_BV, other_BV = (model.eval()(torch.tensor([[0, last]])).logits[:, 0].float() for last in (0, 1))
+    return bool((first_BV - other_BV).abs().max() > 1e-2 * first_BV.abs().max())
 
 
 def fingerprint(path: Path) -> str:

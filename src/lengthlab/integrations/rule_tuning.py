@@ -32,18 +32,22 @@ from lengthlab.store.ids import hash_of
 from lengthlab.store.rows import ALL
 
 Made = list[dict[str, Any]]
+LONG = 20
+"""Rows that are counted in tokens, those with the most letters: a letter is not a token, but nearly."""
 
 
 def prepared(
-    model: Path, task: str, form: str, lengths: tuple[int, int], samples: int, test: Sequence[int], seed: int
+    model: Path, task: str, form: str, lengths: tuple[int, int], samples: int, test: tuple[Sequence[int], int], seed: int
 ) -> tuple[Made, LanguageModel]:
-    """Rows to train on, and the model, if everything fits: nothing is written before that is known."""
+    """Rows to train on, and the model, if all that will be read fits, that of the `test` too, so many samples of some lengths:
+    nothing is written before that is known.
+    """
     made = list(rows(task, form, lengths, samples, seed))
-    longest = {lengths[1]: max(made, key=lambda row: len(row["prompt"] + row["completion"]))}
-    longest |= {length: next(rows(task, form, (length, length), 1, SEED + length)) for length in test}
+    asked = {length: list(rows(task, form, (length, length), test[1], SEED + length)) for length in test[0]}
     lm = read_language_model(model)
-    for length, row in longest.items():
-        lm.require_room(row["prompt"], row["completion"], f"{task}, {form}, n = {length}")
+    for length, read in ((lengths[1], made), *asked.items()):
+        for row in sorted(read, key=lambda row: len(row["prompt"] + row["completion"]))[-LONG:]:
+            lm.require_room(row["prompt"], row["completion"], f"{task}, {form}, n = {length}")
     return made, lm
 
 
@@ -90,9 +94,15 @@ def tuned(
         "steps": steps_of(recipe, len(made)),
         "seconds": round(max(seconds, known), 1),
         "hardware": hardware(device),
-        "precision": "bf16" if device.type == "cuda" else "fp32",
+        "precision": _precision(lm, device),
     }
     folder.write_json("result.json", result_of(lm, content, recipe, answers) | trained)
+
+
+def _precision(lm: LanguageModel, device: torch.device) -> str:
+    """Of a step: on a GPU it is taken in bf16, elsewhere in that of the model's weights."""
+    kept = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+    return "bf16" if device.type == "cuda" else kept.get(lm.model.dtype, str(lm.model.dtype).removeprefix("torch."))
 
 
 def _task_of(content: Mapping[str, Any]) -> tuple[str, str]:

@@ -34,7 +34,8 @@ def draw_planes(planes: Sequence[Plane], title: str) -> Figure:
     groups = in_order(planes)
     models = list(dict.fromkeys(model for model, _ in groups))
     splits: list[Held] = [held for held in TITLES if any(held == other for _, other in groups)]
-    width = LEFT + len(splits) * PANEL + (len(splits) - 1) * GAP + 0.25
+    columns = max(2, len(splits))  # the title and the legend take as much
+    width = LEFT + columns * PANEL + (columns - 1) * GAP + 0.25
     height = HEAD + len(models) * (PANEL + UNDER) + FOOT
     drawing = Figure(figsize=(width, height), facecolor="white")
     drawing.text(

@@ -169,10 +169,9 @@ class Machine:
         """One step more."""
         if len(frame.steps) >= frame.limit:
             worst = max(frame.turning, key=frame.turning.__getitem__, default=line)
-            told = (
-                f"{self._where(worst)}: the loop does not end: {frame.turning.get(worst, 0):,} turns in {frame.limit:,} steps"
-            )
-            raise LabError(f"{told}; change the rule, or give it more steps")
+            turns = f", in its turn {frame.turning[worst]:,}" if worst in frame.turning else ""
+            told = f"{self._where(worst)}: the loop is not over after {frame.limit:,} steps{turns}"
+            raise LabError(f"{told}: change the rule so that it ends, or ends sooner")
         if frame.notes:
             frame.steps.append(Step(line, kind, before, after, value, tuple(frame.notes)))
             frame.notes.clear()

@@ -14,7 +14,8 @@ the program makes it longer. Elements stay digits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import count
 from random import Random
 
 from lengthlab.rules.rule import Rule
@@ -55,6 +56,8 @@ SNIPPETS = (
 )
 MOST = 5
 """Lines of a loop."""
+NUMBERED = 2**16
+"""Programs that have numbers: some seconds to draw."""
 LISTS = ("xs", "ys")
 FIRST = 3
 """The line of a program's first snippet."""
@@ -92,6 +95,11 @@ class Program:
         """
         return {line: f"s{snippet}:{LISTS[which]}" for line, (snippet, which) in enumerate(self.lines, start=FIRST)}
 
+    @property
+    def mirrored(self) -> Program:
+        """With the two lists in each other's place."""
+        return Program(tuple((snippet, 1 - which) for snippet, which in self.lines))
+
     @classmethod
     def of_words(cls, words: list[str]) -> Program:
         """The program whose lines are written so."""
@@ -115,9 +123,26 @@ def draw_program(random: Random) -> Program:
 
 @lru_cache(maxsize=4096)
 def numbered_rule(number: int) -> tuple[Program, Rule]:
-    """Program number so and so, the same wherever it is asked for, and its rule."""
-    program = draw_program(Random(number))
+    """Program number so and so, the same wherever it is asked for, and its rule. No two numbers have the same lines, nor the
+    same with the two lists in each other's place.
+    """
+    program = _numbered(1 << number.bit_length())[number]
     return program, program.rule()
+
+
+@cache
+def _numbered(number: int) -> list[Program]:
+    """So many programs that differ, in the order in which they are drawn."""
+    seen: set[Program] = set()
+    found: list[Program] = []
+    for seed in count():
+        if len(found) == number:
+            break
+        program = draw_program(Random(seed))
+        if program not in seen:
+            found.append(program)
+        seen |= {program, program.mirrored}
+    return found
 
 
 def snippet_words() -> tuple[str, ...]:

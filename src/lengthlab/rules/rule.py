@@ -18,7 +18,7 @@ from lengthlab.rules.subset import blocks, check
 from lengthlab.text_file import read_text
 
 STEPS = 10_000
-"""After so many a rule is taken for one that does not end."""
+"""A rule is followed no further: it may be one that does not end."""
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,12 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 
 def argument_hints(maker: Callable[..., Any]) -> dict[str, Any]:
-    """The type of each argument of a class or function; none of one that cannot be read."""
-    return hints_of(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
+    """The type of each argument of a class or function; none of one that cannot be read. Arguments of a dataclass are its
+    fields: each is looked up where its own class was written, which for an inherited one is another file.
+    """
+    if isinstance(maker, type) and not is_dataclass(maker):
+        return hints_of(maker.__init__)  # type: ignore[misc]
+    return hints_of(maker)
 
 
 def check_fields(value: object, where: str) -> None:
@@ -164,7 +168,8 @@ def words_for(hint: Any) -> str:
         inner = dict.fromkeys(words_for(each) for each in get_args(hint) if each is not ...)
         return f"a tuple ({_listed(list(inner))} each)"
     if isinstance(hint, type):
-        return f"{'an' if word_for(hint)[0] in 'aeio' else 'a'} {word_for(hint)}"
+        word = word_for(hint) or hint.__name__.lower()
+        return f"{'an' if word[0] in 'aeio' else 'a'} {word}"
     return str(hint).replace("typing.", "").replace("collections.abc.", "")
 
 

@@ -11,9 +11,9 @@ from functools import lru_cache
 from itertools import pairwise
 from random import Random
 
-from lengthlab.errors import require_whole
+from lengthlab.errors import require, require_whole
 from lengthlab.rules.guess import SETTLED, commonest
-from lengthlab.rules.program import LISTS, MOST, Program, numbered_rule, snippet_words
+from lengthlab.rules.program import LISTS, MOST, NUMBERED, Program, numbered_rule, snippet_words
 from lengthlab.rules.step import Value
 from lengthlab.rules.wording import Form, Wording, check_form, line_of, vocabulary
 from lengthlab.tasks.alphabet import MARKS
@@ -24,8 +24,8 @@ from lengthlab.tasks.rules import RuleTask, Sample, inputs_in
 class RulePrograms(RuleTask):
     """List programs, made at random: the rule of each sample is another, and stands before its input.
 
-    They are numbered: those from `first` on, so many `programs`. A length n is that of both lists. With `held`, so many others,
-    those that come next, are drawn when it is measured, and none that was trained on.
+    They are numbered, no two with the same lines: those from `first` on, so many `programs`. A length n is that of both lists.
+    With `held`, so many others, those that come next, are drawn when it is measured, and none that was trained on.
 
     >>> task = RulePrograms(form="direct")
     >>> task.solve("<bos> L3 s2:xs L4 s20:ys xs: [ 1 ] ys: [ 5 6 ] <sep>".split())
@@ -44,6 +44,10 @@ class RulePrograms(RuleTask):
         require_whole(self.first, "task.first", 0)
         require_whole(self.programs, "task.programs", 1)
         require_whole(self.held, "task.held", 0)
+        last = self.first + self.programs + self.held
+        require(
+            last <= NUMBERED, f"task '{self.name}': first, programs and held come to {last:,}, and {NUMBERED:,} have numbers"
+        )
 
     @property
     def as_measured(self) -> RulePrograms:
