@@ -86,7 +86,7 @@ def test_the_longest_sample_that_is_measured_has_to_fit_where_samples_of_a_lengt
     for table, fits in ((244, False), (245, True)):
         model = lstm(width=8, position_ids=table)
         run = Run(coin_flips_rule("trace"), model, end_to_end(2), lengths=(1, 2), batch=4, evaluate=(6,))
-        with nullcontext() if fits else pytest.raises(LabError, match="end at 244 tokens, and length 6, .* has 245"):
+        with nullcontext() if fits else pytest.raises(LabError, match=r"end at 244 tokens, and length 6, .* has 245"):
             examine_model(run, CPU)
 
 
