@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import lengthlab
 
+SENTENCE = re.compile(r".*?[.](?= [A-Z“`]|$)|.*")
 TABLE = "NAMES"
 """What a room registers, by kind: a dictionary of dictionaries that is written out."""
 
@@ -49,10 +51,11 @@ def _imports(tree: ast.Module) -> list[ast.ImportFrom]:
 
 
 def _about(module: str | None, name: str) -> str:
-    """The first line of the docstring of a class or function."""
+    """The first sentence of the docstring of a class or function."""
     for node in _tree(str(module)).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
-            return (ast.get_docstring(node) or "").partition("\n")[0]
+            paragraph = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
+            return SENTENCE.match(paragraph)[0]  # type: ignore[index]
     return ""
 
 

@@ -12,8 +12,8 @@ A result is what a model ends with when it reads its own words, whatever it says
 its loops take neither fewer turns nor more than they have to, is counted beside it.
 
 Cost: 12 runs a seed of 4,000 steps for each of two tasks; more with `--part addition`, `last-letters`, `flips-to-10`,
-`pointers`, `meta`, `adaptation` (gpu). 7 small ones a seed, one to three minutes each on one core (cpu: n = 1…3, measured
-to 6).
+`pointers`, `meta`, `adaptation` (gpu). 7 small ones a seed, up to a quarter of an hour each on one core (cpu: n = 1…3,
+measured to 6).
 Command: lengthlab reproduce rules
 """
 
@@ -39,6 +39,7 @@ CPU = Size("cpu", (1, 3), (3, 4, 5, 6))
 FORMS: dict[Form, str] = {"direct": "answer alone", "scratchpad": "scratchpad", "trace": "whole trace"}
 """By the names that tasks have for them, as a reader knows them."""
 TRANSFORMERS = {"rope": "rotary", "log-n": "none, log-n scores"}
+"""By their positions; the hybrid has those of the second."""
 HYBRID = {"end-to-end": "hybrid, end to end", "delayed": "hybrid, delayed"}
 RESULT = "result"
 COUNTED = (RESULT, ALL, "enough-turns", "no-extra-turn")
@@ -60,7 +61,9 @@ def rule_arm(task: str, form: Form, way: str, training: str = "end-to-end", to_t
     told = HYBRID[training] if way == "hybrid" else f"transformer, {TRANSFORMERS[way]}"
     name = f"{form}, {way}{', 1-10' if to_ten else ''}"
     label = f"{task.removeprefix('rule-').replace('-', ' ')}{' to 10' if to_ten else ''}, {FORMS[form]}, {told}"
-    return Arm(name, model, task, training, label, (("form", FORMS[form]), ("architecture", told)))
+    return Arm(
+        name, model, task, training, label, (("form", FORMS[form]), ("positions", TRANSFORMERS.get(way, TRANSFORMERS["log-n"])))
+    )
 
 
 def pointer_arm(rule: str, form: Form) -> Arm:
@@ -70,7 +73,7 @@ def pointer_arm(rule: str, form: Form) -> Arm:
     """
     told = "transformer, coupled pointers"
     label = f"{rule.replace('-', ' ')}, {FORMS[form]}, {told}"
-    about = (("rule", rule), ("form", FORMS[form]), ("architecture", told))
+    about = (("rule", rule), ("form", FORMS[form]), ("positions", "coupled pointers"))
     return Arm(f"{form}, {rule}", "t5-decoder", POINTERS, "end-to-end", label, about)
 
 

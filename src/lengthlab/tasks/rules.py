@@ -127,8 +127,10 @@ class RuleTask(Task):
 
 @dataclass(frozen=True)
 class RuleFollowing(RuleTask):
-    """A rule that is always the same: one of ours by its name (addition, digit by digit), or a function of a user's file,
-    `my_rule.py:merge`, whose text is read here and kept: a run of it needs the file no more.
+    """Addition, digit by digit, or another rule that is the same in all samples.
+
+    The rule is one of ours by its name, or a function of a user's file, `my_rule.py:merge`, whose text is read here and kept: a
+    run of it needs the file no more.
 
     >>> task = RuleFollowing(form="scratchpad")
     >>> task.solve("<bos> num1: [ 5 9 ] num2: [ 3 ] <sep>".split())["answer"][-16:]
