@@ -29,7 +29,7 @@ def test_every_arm_is_the_run_it_is_named_after(size: str) -> None:
         assert run.task.written == form
         assert ("rope" in str(run.to_json()["model"])) == (way == "rope")
         longer = to_ten or isinstance(run.task, RulePointers)
-        assert run.lengths == ((1, 3) if size == "cpu" else (1, 10) if longer else (1, 5))
+        assert run.lengths == ((1, 10) if longer else (1, 3) if size == "cpu" else (1, 5))
 
 
 def test_rules_that_were_never_seen_are_measured() -> None:
@@ -53,7 +53,11 @@ def test_new_rules_are_measured_on_inputs_that_training_does_not_have() -> None:
 
 
 def test_lists_are_pointed_into_by_the_rule_that_the_arm_says() -> None:
-    for arm, run in STUDY.runs("gpu", [0], [STUDY.section("pointers")]):
+    small, large = (
+        STUDY.runs(size, [0], [STUDY.section(part)]) for size, part in (("cpu", "small-pointers"), ("gpu", "pointers"))
+    )
+    assert (len(small), len(large)) == (3, 6)
+    for arm, run in (*small, *large):
         assert isinstance(run.task, RulePointers)
         assert dict(arm.about)["rule"] == run.task.rule
         assert run.task.longest >= max(run.evaluate)

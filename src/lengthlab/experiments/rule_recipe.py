@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,3 +56,8 @@ RECIPES = {
     "gpu": Recipe(width=128, blocks=2, heads=4, batch=64, first=1_000, joint=3_000, peak=1e-3),
     "cpu": Recipe(width=64, blocks=2, heads=2, batch=32, first=400, joint=1_600, peak=2e-3),
 }
+POINTING = {"gpu": RECIPES["gpu"], "cpu": replace(RECIPES["cpu"], first=600, joint=2_400)}
+"""With coupled pointers, on ten lengths. On two cores, seed 100, sums of digits, results right at n = 15, 20 and 30: 0.11, 0.05
+and 0.12 with the answer alone; 0.99, 0.87 and 0.20 with a scratchpad; 1.00, 0.99 and 0.18 with the trace. The scratchpad of
+coin flips had not learned its range: 0.48 of all that is said at n = 10.
+"""

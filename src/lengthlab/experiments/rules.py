@@ -6,14 +6,15 @@ models; here small ones are trained from scratch on our token forms of the same 
 Claim: trained on lengths 1…5, transformers end with the right result more often at n = 10 with a scratchpad than with the
 answer alone, and more often with the whole trace than with a scratchpad: for coin flips, sums of digits, addition, and last
 letters, each judged by itself. The same with lists that are pointed into, trained on 1…10 and judged at 20; on two cores,
-trained on 1…3 and judged at 4, for coin flips and sums of digits.
+trained on 1…3 and judged at 4, for coin flips and sums of digits, and with pointers for sums of digits, trained on 1…10 and
+judged at 20 (written after a pilot on a seed that is not published).
 
 A result is what a model ends with when it reads its own words, whatever it says before; that all it says is right, and that
 its loops take neither fewer turns nor more than they have to, is counted beside it.
 
 Cost: 12 runs a seed of 4,000 steps for each of two tasks; more with `--part addition`, `last-letters`, `flips-to-10`,
 `pointers`, `meta`, `adaptation` (gpu). 7 small ones a seed, up to a quarter of an hour each on one core (cpu: n = 1…3,
-measured to 6).
+measured to 6), 3 more with `--part small-pointers` (n = 1…10, measured to 30).
 Command: lengthlab reproduce rules
 """
 
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from lengthlab.experiments.decoder import task_named
 from lengthlab.experiments.rule_adaptation import KNOWN, SEEN, adaptation_claim, adapted_arm, adapted_run, of_new
-from lengthlab.experiments.rule_recipe import RECIPES
+from lengthlab.experiments.rule_recipe import POINTING, RECIPES
 from lengthlab.experiments.size import Size
 from lengthlab.experiments.study import Arm, At, Check, Claim, Section, Study
 from lengthlab.store.rows import ALL
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 GPU = Size("gpu", (1, 5), (5, 6, 8, 10, 15, 20, 30), gpu=True)
 TO_TEN = Size("gpu", (1, 10), (10, 12, 15, 20, 30), gpu=True)
 CPU = Size("cpu", (1, 3), (3, 4, 5, 6))
+POINTED_CPU = Size("cpu", (1, 10), (10, 15, 20, 30))
 FORMS: dict[Form, str] = {"direct": "answer alone", "scratchpad": "scratchpad", "trace": "whole trace"}
 """By the names that tasks have for them, as a reader knows them."""
 TRANSFORMERS = {"rope": "rotary", "log-n": "none, log-n scores"}
@@ -94,8 +96,8 @@ def run(arm: Arm, size: str) -> Run:
     if arm.task == POINTERS:
         form, rule = arm.name.split(", ")
         task = task_named(POINTERS, {"rule": rule, "form": form, "ids": IDS})
-        schedule = recipe.schedule(arm.training)
-        return Run(task, recipe.pointing(IDS), schedule, TO_TEN.trained, recipe.batch, optimizer=recipe.optimizer)
+        own = POINTING[size]
+        return Run(task, own.pointing(IDS), own.schedule(arm.training), TO_TEN.trained, own.batch, optimizer=own.optimizer)
     form, way, *rest = arm.name.split(", ")
     task = task_named(arm.task, {"form": form} | PARAMETERS.get(arm.task, {}))
     trained = CPU.trained if size == "cpu" else (TO_TEN if rest else GPU).trained
@@ -116,15 +118,15 @@ def _order(task: str, section: str, size: str = "gpu") -> Claim:
     )
 
 
-def _pointed_order(rule: str, length: int) -> Claim:
+def _pointed_order(rule: str, length: int, section: str = "pointers", size: str = "gpu") -> Claim:
     """The same, with coupled pointers."""
     arms = [pointer_arm(rule, form) for form in FORMS]
     return Claim(
         f"{rule.replace('-', ' ').capitalize()}, with coupled pointers: who tells more steps reaches further.",
         f"results right at n = {length}: answer alone < scratchpad < whole trace",
         tuple(Check(more, length, ">", At(arm=less), RESULT) for less, more in pairwise(arms)),
-        section="pointers",
-        size="gpu",
+        section=section,
+        size=size,
     )
 
 
@@ -193,6 +195,15 @@ RULES = Study(
         ),
         Section("small", "Coin flips, on two cores", SMALL_FLIPS, questions=COUNTED, sizes=(CPU,)),
         Section("small-sums", "Sums of digits, on two cores", SMALL["rule-digit-sum"], questions=COUNTED, sizes=(CPU,)),
+        Section(
+            "small-pointers",
+            "Sums of digits with coupled pointers, on two cores",
+            tuple(pointer_arm("digit-sum", form) for form in FORMS),
+            "What is left of a list is one word, whose position ids, coupled with those of the elements, say where it points.",
+            COUNTED,
+            usual=False,
+            sizes=(POINTED_CPU,),
+        ),
     ),
     seeds=3,
     claims=(
@@ -201,6 +212,7 @@ RULES = Study(
         _order("rule-addition", "addition"),
         _order("rule-last-letters", "last-letters"),
         *(_pointed_order(rule, 20) for rule in POINTED),
+        _pointed_order("digit-sum", 20, "small-pointers", "cpu"),
         adaptation_claim(FORMS["trace"], 10),
         *(_small_range(rule, section) for rule, section in zip(SMALL, ("small", "small-sums"), strict=True)),
         _order("rule-coin-flips", "small", "cpu"),
