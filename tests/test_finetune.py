@@ -97,7 +97,8 @@ def test_a_trace_that_is_longer_than_the_table_of_positions_is_refused(tune: Cal
 
 def test_wrong_options_are_refused(tune: Call) -> None:
     tune(format="shouted").refused("shouted")
-    tune(lengths="5-1").refused("lengths must be (shortest, longest)")
+    tune(lengths="5-1").refused("--lengths", "'5-1': the shortest length comes first")
+    tune(lengths="0-1").refused("--lengths", "at least 1")
     tune(lr="0").refused("--lr")
 
 

@@ -17,10 +17,16 @@ KINDS = [("tasks", tasks.Task), *(("models", kind) for kind in models.NAMES)]
 
 
 @pytest.mark.parametrize(("room", "kind"), KINDS)
-def test_a_list_is_what_is_registered_with_the_first_line_of_each_docstring(room: str, kind: type) -> None:
+def test_a_list_is_what_is_registered_with_the_first_sentence_of_each_docstring(room: str, kind: type) -> None:
     ours = {name: maker for name, maker in registered(kind).items() if is_ours(maker)}
-    assert names_in(room, kind.__name__) == {name: (inspect.getdoc(maker) or "").split("\n")[0] for name, maker in ours.items()}
-    assert all(names_in(room, kind.__name__).values())
+    listed = names_in(room, kind.__name__)
+    assert list(listed) == list(ours)
+    for name, told in listed.items():
+        text = " ".join((inspect.getdoc(ours[name]) or "").split())
+        assert text.startswith(told)
+        assert told.endswith(".")
+        assert text[len(told) :][:1] in ("", " ")
+        assert not any(each in told for each in (". The ", ". A ", ". With "))  # one sentence
 
 
 LISTS_AND_HELP = [*([name] for name in ("tasks", "models", "experiments")), *([name, "--help"] for name in cli.commands)]

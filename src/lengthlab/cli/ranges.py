@@ -18,4 +18,7 @@ class Range(click.ParamType):  # type: ignore[type-arg]  # older click cannot be
         ends = str(value).split("-")
         if len(ends) > 2 or not all(end.isdecimal() and end.isascii() and len(end) < 10 for end in ends):
             self.fail(f"'{value}': write lengths as 1-5, or as one whole number", param, ctx)
-        return int(ends[0]), int(ends[-1])
+        shortest, longest = int(ends[0]), int(ends[-1])
+        if not 1 <= shortest <= longest:
+            self.fail(f"'{value}': the shortest length comes first, and is at least 1: 1-5", param, ctx)
+        return shortest, longest

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from lengthlab.cli import options
 from lengthlab.cli.pages import say
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from lengthlab.training import Result
 
 TITLE = "Leave-Square-Out: addition by cases, or by a rule?"
+NOT_FOR = {
+    "RUNS": ("half", "centre", "seeds", "seed", "steps", "epochs", "lr", "device"),
+    "--model": ("steps",),
+    "our models": ("epochs", "lr"),
+}
+"""Options that say nothing of what is asked."""
 WAYS = {"whole": "a number is one token", "digits": "a number is its digits"}
 
 
@@ -85,10 +92,13 @@ def square(
     from lengthlab.rules.plane import Split
     from lengthlab.store import check_place
 
-    folder = out or Path(store) / "square"
+    folder, source_of = out or Path(store) / "square", click.get_current_context().get_parameter_source
     check_place(folder, "--out")
     Split("square", half, centre)
     require(not (runs and model), "name RUNS or a --model, not both")
+    subject = "RUNS" if runs else "--model" if model else "our models"
+    given = [name for name in NOT_FOR[subject] if source_of(name) is ParameterSource.COMMANDLINE]
+    require(not given, f"{' and '.join(f'--{name}' for name in given)}: not for {subject}")
     chosen = range(seed, seed + seeds)
     if runs:
         planes = _of_runs(runs, store)

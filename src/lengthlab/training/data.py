@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lengthlab.errors import require
 from lengthlab.models.layout import Documents, Layout
 from lengthlab.models.model import Network, position_limit, require_position
+from lengthlab.registry import is_ours
 from lengthlab.spec.duration import BLOCK as BLOCK
 from lengthlab.spec.run import Run
 from lengthlab.spec.schedule import Phase
@@ -178,6 +179,8 @@ def padding_reason(task: Task, batch: int, lengths: tuple[int, int], network: nn
     if batch < longest - shortest + 1:
         return f"a batch of {batch} has not every length from {shortest} to {longest}"
     tokens = _tokens(task, batch, lengths)
+    if None in tokens and is_ours(type(task)):
+        return f"sequences of task '{task.name}' that are as long have unequally many tokens"
     if None in tokens:
         return f"task '{task.name}' does not say how many tokens its sequences have (Task.tokens)"
     ascending = tokens == sorted(tokens)  # type: ignore[type-var]
