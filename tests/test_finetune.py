@@ -54,6 +54,15 @@ def test_a_folder_that_is_no_whole_model_is_refused(tune: Call, lm: Path, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
+def test_an_adapter_and_a_store_in_the_models_own_folder_are_refused(tune: Call, lm: Path, tmp_path: Path) -> None:
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
+    tune(model=tmp_path / "adapter", form="direct", test="5").refused("is an adapter of LoRA and no whole model")
+    tune(form="direct", test="5", store=lm / "runs").refused("is in the model's own folder")
+    assert not (tmp_path / "runs").exists()
+    assert not (lm / "runs").exists()
+
+
 def test_weights_of_another_model_are_refused(tune: Call, lm: Path, tmp_path: Path) -> None:
     """The library would draw what it does not find, and say so where nobody looks."""
     renamed = shutil.copytree(lm, tmp_path / "renamed") / "model.safetensors"

@@ -71,6 +71,8 @@ def finetune(
     form, place = ALSO.get(form, form), device_named(device)
     recipe = _recipe(**given)
     check_place(Path(store), "store")
+    inside = Path(store).resolve().is_relative_to(model.resolve())
+    require(not inside, f"--store {store} is in the model's own folder: name another place for runs")
     rows, lm = prepared(model, task, form, lengths, samples, (test, test_samples), recipe.seed)
     content = content_of(lm, task, form, lengths, samples, recipe)
     folder = Folder(Path(store) / hash_of(content))

@@ -96,6 +96,10 @@ class LanguageModel:
 def read_language_model(path: Path) -> LanguageModel:
     """The model of a folder, with its tokenizer; code that lies in the folder is not run."""
     require(path.is_dir(), f"there is no folder {path}: --model is a folder with a Hugging Face model in it")
+    if (path / "adapter_config.json").is_file() and not (path / "config.json").is_file():
+        raise LabError(
+            f"{path} is an adapter of LoRA and no whole model: merge it into its model with peft, and name that folder"
+        )
     require((path / "config.json").is_file(), f"{path} has no config.json: it is no folder of a Hugging Face model")
     require(bool(_weights(path)), f"{path} has no weights: save the model there, or copy its *.safetensors")
     advice.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -34,7 +34,7 @@ from lengthlab.tasks.task import Task
 
 @dataclass(frozen=True)
 class Subsequence(Task):
-    """A token of a long answer, after a part of what stands before it that is enough to find it.
+    """A token of a long answer, after a part of what stands before it that is enough to find it: how we read a paper.
 
     >>> task = Subsequence(Sort(numbers=9), within=5)
     >>> batch = task.sample(1, (4, 4), torch.Generator().manual_seed(0))
