@@ -21,9 +21,9 @@ FLOOR_NOTE = (
     " tokens that some answer depends on."
 )
 READING_NOTE = (
-    "A long sequence is read in pieces, of 32,768 tokens on a GPU and 1,024 on a CPU; memory is what that took at its peak"
-    " beyond the weights: of the GPU, or of the process on a CPU. The transformer, whose attention reads everything, is read"
-    " less far: its work grows with the square of the length. So is the LSTM alone, which walks."
+    "A sequence of more than 32,768 tokens is read in pieces, of as many on a GPU and 1,024 on a CPU. Memory is the peak beyond"
+    " the weights: of the GPU, or of the process on a CPU. The transformer, whose attention reads everything, is read less far:"
+    " its work grows with the square of the length. So is the LSTM alone, which walks."
 )
 SHORT = {TUNED: "tuned"}
 
@@ -43,7 +43,7 @@ def _blocks(findings: Findings) -> Iterator[Block]:
         yield from (Heading(PARTS["guard"]), _guards(findings))
     if findings.of("reading"):
         yield from (Heading(PARTS["reading"]), _readings(findings), Text(prose(f"{READING_NOTE}{_growth(findings)}")))
-    for remark in _remarks(findings):
+    for remark in _remarks(findings) if any(each.part != "reading" for each in findings.measurements) else ():
         yield Text(prose(remark))
     yield Text(_origin(findings))
 
