@@ -16,7 +16,7 @@ from lengthlab.cli.finetune import tell
 from lengthlab.integrations.finetuning import Recipe
 from lengthlab.integrations.language_model import read_language_model
 from lengthlab.integrations.rule_answers import Answer, counts_of, loop_errors
-from lengthlab.integrations.rule_tuning import content_of, result_of
+from lengthlab.integrations.rule_tuning import _precision, content_of, result_of
 from lengthlab.report.curves import read_curves
 from lengthlab.store import Folder
 from lengthlab.store.ids import hash_of
@@ -109,6 +109,14 @@ def test_wrong_options_are_refused(tune: Call) -> None:
     tune(lengths="5-1").refused("--lengths", "'5-1': the shortest length comes first")
     tune(lengths="0-1").refused("--lengths", "at least 1")
     tune(lr="0").refused("--lr")
+
+
+def test_all_weights_are_trained_in_fp32_on_a_cpu_however_they_are_kept(lm: Path) -> None:
+    """Said the same when the command is typed again, and nothing is trained."""
+    kept = read_language_model(lm)
+    kept.model.to(torch.bfloat16)
+    assert [_precision(kept, Recipe(rank), torch.device("cpu")) for rank in (0, 8)] == ["fp32", "bf16"]
+    assert _precision(kept, Recipe(0), torch.device("cuda")) == "bf16"
 
 
 def test_the_answer_comes_first_and_loops_that_end_early_are_told_from_late_ones() -> None:

@@ -106,12 +106,11 @@ def _growth(findings: Findings) -> str:
     measured = sorted(findings.of("reading"), key=lambda each: each.samples)
     by_way = {way: [each for each in measured if each.way == way] for way in ways_of(measured)}
     told = [
-        f"{way}, {own[-1].samples / own[0].samples:g} times as many tokens as {own[0].case}, "
-        f"{own[-1].memory / own[0].memory:.2f} times the memory"
+        f"{way} {own[-1].memory / own[0].memory:.2f} times for {own[-1].samples / own[0].samples:g} times as many tokens"
         for way, own in by_way.items()
         if len(own) > 1 and own[0].memory
     ]
-    return f" From the shortest to the longest: {'; '.join(told)}." if told else ""
+    return f" From the shortest to the longest, memory grows: {'; '.join(told)}." if told else ""
 
 
 def _rate(measurement: Measurement | None) -> str:

@@ -92,13 +92,11 @@ def square(
     from lengthlab.rules.plane import Split
     from lengthlab.store import check_place
 
-    folder, source_of = out or Path(store) / "square", click.get_current_context().get_parameter_source
+    folder = out or Path(store) / "square"
     check_place(folder, "--out")
     Split("square", half, centre)
     require(not (runs and model), "name RUNS or a --model, not both")
-    subject = "RUNS" if runs else "--model" if model else "our models"
-    given = [name for name in NOT_FOR[subject] if source_of(name) is ParameterSource.COMMANDLINE]
-    require(not given, f"{' and '.join(f'--{name}' for name in given)}: not for {subject}")
+    _refuse_unused("RUNS" if runs else "--model" if model else "our models")
     chosen = range(seed, seed + seeds)
     if runs:
         planes = _of_runs(runs, store)
@@ -107,6 +105,12 @@ def square(
     else:
         planes = _trained(half, centre, chosen, steps, store, device, progress)
     show_planes(planes, folder)
+
+
+def _refuse_unused(subject: str) -> None:
+    source_of = click.get_current_context().get_parameter_source
+    given = [f"--{name}" for name in NOT_FOR[subject] if source_of(name) is ParameterSource.COMMANDLINE]
+    require(not given, f"{' and '.join(given)}: not for {subject}")
 
 
 def show_planes(planes: Sequence[Plane], folder: Path) -> None:

@@ -24,7 +24,7 @@ Cost: 9 runs a seed of 1,500 steps of 65,536 tokens, one of them of 3,000 (gpu),
 a seed of 1,000 steps, one to three minutes each on one core (cpu). Of 1,048,576 and 4,194,304 tokens, 20 samples are read side
 by side. `--part farther` measures the LSTM that is trained longer, and Mamba-2 with chunks that overlap, at 16,777,216 tokens
 (5 samples); `--part farthest` Mamba-2 at 67,108,864 (one sample). Measured beside other work on one H200, three seeds at a time
-in three processes: 50 seconds and 340 of Mamba-2, 340 of the LSTM at 16,777,216; of four times as many it is not asked.
+in three processes: 50 seconds and 340 of Mamba-2, 340 of the LSTM at 16,777,216, of which four times as many are not asked.
 Command: lengthlab reproduce passkey
 """
 

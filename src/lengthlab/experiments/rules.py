@@ -63,9 +63,8 @@ def rule_arm(task: str, form: Form, way: str, training: str = "end-to-end", to_t
     told = HYBRID[training] if way == "hybrid" else f"transformer, {TRANSFORMERS[way]}"
     name = f"{form}, {way}{', 1-10' if to_ten else ''}"
     label = f"{task.removeprefix('rule-').replace('-', ' ')}{' to 10' if to_ten else ''}, {FORMS[form]}, {told}"
-    return Arm(
-        name, model, task, training, label, (("form", FORMS[form]), ("positions", TRANSFORMERS.get(way, TRANSFORMERS["log-n"])))
-    )
+    positions = TRANSFORMERS.get(way, TRANSFORMERS["log-n"])
+    return Arm(name, model, task, training, label, (("form", FORMS[form]), ("positions", positions)))
 
 
 def pointer_arm(rule: str, form: Form) -> Arm:

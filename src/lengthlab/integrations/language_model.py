@@ -107,23 +107,25 @@ def read_language_model(path: Path) -> LanguageModel:
     require(
         tokenizer.eos_token_id is not None, f"the tokenizer of {path} has no token that ends a text (eos_token): give it one"
     )
-    problem, config = "is no causal language model that can be read", f"{path / 'config.json'}"
-    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # which are refused below
-    model, found = _loaded(AutoModelForCausalLM, path, problem, dtype="auto", **told)
-    others = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
-    kind = type(model).__name__
-    require(
-        not others, f"{config} is not that of the weights beside it: of {kind}, they lack {_some(others)}, or have another size"
-    )
-    require(not _looks_ahead(model), f"{path} {problem}: what {kind} says after a token depends on the next one")
+    model = _read_model(path)
     rows, tokens = model.get_input_embeddings().num_embeddings, len(tokenizer)
     fits = tokens <= rows
     require(fits, f"{path}: its tokenizer has {tokens:,} tokens, its model {rows:,}: they are not of one model")
     return LanguageModel(path, model, tokenizer)
 
 
-def _some(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:2])}{f' and {len(names) - 2:,} more' if len(names) > 2 else ''}"
+def _read_model(path: Path) -> Any:
+    """All of its weights from the folder, none of them drawn: the library would draw what it does not find, and go on."""
+    problem = "is no causal language model that can be read"
+    also = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # told here, not by its own error
+    model, found = _loaded(AutoModelForCausalLM, path, problem, dtype="auto", **also)
+    lacking = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
+    more = f" and {len(lacking) - 2:,} more" if len(lacking) > 2 else ""
+    told = f"of {type(model).__name__}, they lack {', '.join(lacking[:2])}{more}, or have another size"
+    require(not lacking, f"{path / 'config.json'} is not that of the weights beside it: {told}")
+    ahead = f"what {type(model).__name__} says after a token depends on the next one"
+    require(not _looks_ahead(model), f"{path} {problem}: {ahead}")
+    return model
 
 
 @torch.no_grad()

@@ -94,15 +94,17 @@ def tuned(
         "steps": steps_of(recipe, len(made)),
         "seconds": round(max(seconds, known), 1),
         "hardware": hardware(device),
-        "precision": _precision(lm, device),
+        "precision": _precision(lm, recipe, device),
     }
     folder.write_json("result.json", result_of(lm, content, recipe, answers) | trained)
 
 
-def _precision(lm: LanguageModel, device: torch.device) -> str:
-    """Of a step: on a GPU it is taken in bf16, elsewhere in that of the model's weights."""
-    kept = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
-    return "bf16" if device.type == "cuda" else kept.get(lm.model.dtype, str(lm.model.dtype).removeprefix("torch."))
+def _precision(lm: LanguageModel, recipe: Recipe, device: torch.device) -> str:
+    """Of a step: on a GPU it is taken in bf16, elsewhere in fp32 where all weights are trained, or else as they are kept."""
+    if device.type == "cuda":
+        return "bf16"
+    kept = {torch.bfloat16: "bf16", torch.float16: "fp16"} if recipe.rank else {}
+    return kept.get(lm.model.dtype, "fp32")
 
 
 def _task_of(content: Mapping[str, Any]) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lengthlab.experiments.study import Arm, Section
 from lengthlab.report.page import Entry
@@ -12,7 +13,6 @@ GROUPS = 3
 """Arms stand in groups by their training where there are no more trainings than this."""
 FACTS = ("parameters", "steps", "opened", "plateau", "ms a step")
 NOT_KNOWN = "–"
-"""A fact that no arm of a section has is no column."""
 
 
 def entry_of(results: Results, section: Section, arm: Arm, questions: Sequence[str]) -> Entry:
@@ -23,10 +23,15 @@ def entry_of(results: Results, section: Section, arm: Arm, questions: Sequence[s
     own = {column: word for column, word in (("task", arm.task), ("model", arm.model)) if column not in shared}
     names = ({} if _told(arms) else {"arm": str(arm)}) | own | about | dict(arm.about) | {"training": arm.training}
     series = tuple(results.series(arm, question, section) for question in questions)
-    told = {fact for other in arms for fact, word in _facts(results, other) if word != NOT_KNOWN}
-    facts = tuple((fact, word) for fact, word in _facts(results, arm) if fact in told)
     trainings = {other.training for other in arms}
+    facts = tuple(_facts(results, arm))
     return Entry(tuple(names.items()), series, facts, arm.training if len(trainings) <= GROUPS else "")
+
+
+def known_facts(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries without the facts that are known of none of them: these are no columns."""
+    known = {fact for entry in entries for fact, word in entry.facts if word != NOT_KNOWN}
+    return tuple(replace(entry, facts=tuple(each for each in entry.facts if each[0] in known)) for entry in entries)
 
 
 def shared_by(arms: Sequence[Arm]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from lengthlab.report.page import (
 from lengthlab.report.provenance import Origin
 from lengthlab.report.results import Results
 from lengthlab.report.scores import MARGIN, MISSING, Series, samples_told, tally
-from lengthlab.report.study_entry import entry_of, shared_by
+from lengthlab.report.study_entry import entry_of, known_facts, shared_by
 from lengthlab.report.study_figure import figure_of
 from lengthlab.report.success import success
 from lengthlab.report.traces import LEARNED
@@ -161,7 +161,7 @@ def verdict_line(results: Results) -> str:
 def section_blocks(results: Results, section: Section) -> Iterator[Block]:
     """A part of a study: its figure, its scores, every number."""
     questions = results.questions(section)
-    entries = tuple(entry_of(results, section, arm, questions) for arm in section.arms)
+    entries = known_facts([entry_of(results, section, arm, questions) for arm in section.arms])
     firsts = [entry.series[0] for entry in entries]
     reference = results.study.reference.name if results.study.reference else ""
     size = section.at(results.size) or results.size
